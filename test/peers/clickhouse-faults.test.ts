@@ -301,10 +301,8 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
   const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
   await setFaults({ match: 'INSERT INTO runs', code: 241 });
   const restoreClock = moveClock(-60_000);
-  await store.apply(
-    { tenant },
-    Array.from({ length: 2_500 }, (_, at) => post(10_000 + at)),
-  );
+  const runs = Array.from({ length: 2_500 }, (_, at) => post(10_000 + at));
+  await store.apply({ tenant }, runs);
   restoreClock();
   await store.close();
   await setFaults({ match: 'INSERT INTO runs', held: true });

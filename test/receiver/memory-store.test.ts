@@ -102,10 +102,8 @@ describe('a memory store', () => {
     const changes: StoreChange[] = [];
     store.subscribe(DEFAULT_SCOPE, (change) => changes.push(change));
     for (const batch of [[1, 2], [3], [4], [5, 6, 7, 8]]) {
-      await store.apply(
-        DEFAULT_SCOPE,
-        batch.map((index) => post(index, index === 2 ? { parent: 1 } : {})),
-      );
+      const posts = batch.map((index) => post(index, index === 2 ? { parent: 1 } : {}));
+      await store.apply(DEFAULT_SCOPE, posts);
     }
     expect(changes.map(({ forgotten }) => forgotten)).toEqual([
       undefined,

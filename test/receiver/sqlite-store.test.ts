@@ -128,10 +128,8 @@ describe('a store on disk', () => {
   test('writes pending runs, then closes its readers, and its writer once', async () => {
     const { asked, store } = make({ write: async () => {} });
     await list(store, { filter: 'a' });
-    void store.apply(
-      DEFAULT_SCOPE,
-      Array.from({ length: 100 }, () => post()),
-    );
+    const posts = Array.from({ length: 100 }, () => post());
+    void store.apply(DEFAULT_SCOPE, posts);
     await Promise.all([store.close(), store.close()]);
     expect(asked.slice(1)).toEqual(['writer apply', 'reader close', 'slow reader close', 'writer close']);
     await expect(list(store, { filter: 'a' })).rejects.toThrow('it is closed');

@@ -29,6 +29,15 @@ const USAGE = {
   completion_tokens_details: { reasoning_tokens: 3 },
 };
 
+/** The usage that runspan records for each answer. */
+export const USAGE_METADATA = {
+  input_tokens: 20,
+  output_tokens: 9,
+  total_tokens: 29,
+  input_token_details: { cache_read: 8 },
+  output_token_details: { reasoning: 3 },
+};
+
 /**
  * Starts a server with OpenAI's chat completions and embeddings, without a key. The model `broken` gets 400, the model
  * `silent` gets no answer, the stream of the model `endless` does not end, that of `cut` breaks off, and that of `long` has

@@ -45,10 +45,8 @@ const OPERATIONS = [
 const ALL = [1, 2, 3, 4, 5, 6, 7];
 
 async function fill(store: Store, numbers: readonly number[] = ALL, scope: Scope = SCOPE): Promise<void> {
-  await store.apply(
-    scope,
-    OPERATIONS.filter((_, at) => numbers.includes(at + 1)),
-  );
+  const operations = OPERATIONS.filter((_, at) => numbers.includes(at + 1));
+  await store.apply(scope, operations);
   for (const number of numbers) {
     await store.addFeedback(scope, { ...feedback(number), id: id(800 + number) });
   }

@@ -51,10 +51,8 @@ const SEARCHES: Readonly<Record<string, readonly number[]>> = {
 
 /** Stores a run with each of the texts. */
 export async function applyTexts(store: Store): Promise<void> {
-  await store.apply(
-    SCOPE,
-    TEXTS.map((text, at) => post(at + 1, { name: 'x', inputs: { text } })),
-  );
+  const runs = TEXTS.map((text, at) => post(at + 1, { name: 'x', inputs: { text } }));
+  await store.apply(SCOPE, runs);
 }
 
 /** Searches for words, by default for all. */
