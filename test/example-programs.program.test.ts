@@ -4,7 +4,6 @@ import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { runNode } from './support/program.ts';
 
-/** Runs an example, and returns its output and the received runs. */
 async function runExample(path: string, env: Record<string, string> = {}) {
   const receiver = await createReceiver();
   const ended = await runNode([`examples/${path}`], { RUNSPAN_ENDPOINT: receiver.url, ...env });

@@ -164,7 +164,6 @@ describe('the demo', () => {
   });
 });
 
-/** Starts a model that answers each request with the same response. */
 async function startModel(status: number, body: unknown) {
   const requests: { path: string | undefined; authorization: string | undefined; body: unknown }[] = [];
   const server = createServer(async (request, response) => {

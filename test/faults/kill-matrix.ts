@@ -1,4 +1,3 @@
-/** How a program may end. */
 export const ENDINGS = [
   'natural',
   'process.exit',
@@ -60,7 +59,6 @@ heap full              | none none  none    | none none  none    | later later l
 
 const rows = new Map(TABLE.split('\n').map((line) => [line.split('|', 1)[0]?.trim(), line.split('|').slice(1)]));
 
-/** Every cell of the matrix. */
 export const cells: readonly Cell[] = ENDINGS.flatMap((ending) =>
   DURABILITIES.flatMap((durability, column) =>
     SERVICES.map((service, place) => {

@@ -59,7 +59,6 @@ async function made({ kind, below }: Call, path: string, kinds: Kinds): Promise<
   return kind === 'inStep' ? { [`step of ${name}`]: tree } : tree;
 }
 
-/** A model call with `fetch`. */
 async function askModel(content: string): Promise<void> {
   const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] });
   await (await fetch('https://api.openai.com/v1/chat/completions', { method: 'POST', body })).text();

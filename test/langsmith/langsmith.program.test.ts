@@ -96,7 +96,6 @@ test.each<[string, string, typeof langsmithVariables, string[]]>([
   expect(names).toEqual(['FakeListChatModel', 'answer', 'chain', 'format', 'rate', 'score', ...more]);
 });
 
-/** LangSmith's variables for a service. */
 function langsmithVariables(url: string): Record<string, string> {
   return { LANGSMITH_ENDPOINT: url, LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'key' };
 }
@@ -181,7 +180,6 @@ function shape(run: RunRecord, children: Shape[]): Shape {
   return result;
 }
 
-/** Replaces generated ids and times. */
 function withoutIds<Value>(value: Value): Value {
   const text = JSON.stringify(value)
     .replaceAll(/\d{8}T\d{12}Z|\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')

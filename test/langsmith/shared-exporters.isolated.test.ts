@@ -13,7 +13,6 @@ beforeEach(() => {
   return shutdown;
 });
 
-/** Records one run with a new client. */
 function recordWith(config: Config, name = 'answer'): void {
   traceable((text: string) => text, { name, client: new Client(config) })('hunter2');
 }

@@ -113,7 +113,6 @@ function jsonText(random: Random, isPlain: boolean, levels = 5): string {
   }
 }
 
-/** Removes, adds or repeats a character. */
 function damaged(random: Random, text: string): string {
   const at = random(text.length + 1);
   const added = oneOf(random, ['', '', '"', '\\', ',', '{', ']', ':', '\t', '\u2028', text.charAt(at)]);

@@ -28,7 +28,6 @@ beforeEach(async () => {
   for (const table of TABLES) await db.command(sql(`TRUNCATE TABLE ${table}`));
 });
 
-/** Returns the number of rows in each table. */
 async function rowCounts(): Promise<Record<string, number>> {
   const counts = TABLES.map(async (table) => {
     const [row] = await db.rows<{ n: number }>(

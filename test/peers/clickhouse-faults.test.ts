@@ -25,7 +25,6 @@ async function startReceiver(): Promise<{ readonly store: ClickHouseStore; reado
   return { store, receiver: await start({ store }) };
 }
 
-/** Sends a run to `POST /runs`. */
 function send(
   receiver: Receiver,
   number: number,

@@ -39,7 +39,6 @@ const FILTERS = [
   'any(name:a tokens>1)',
 ];
 
-/** Returns the statement and its parameters. Bytes are written as hex digits. */
 function shown({ sql, params }: Sql<unknown>): string {
   const texts = params.map((param) =>
     param instanceof Uint8Array ? Buffer.from(param).toString('hex') : JSON.stringify(param),

@@ -15,7 +15,6 @@ import { openConnection, storePath } from './local-store.ts';
 const ID = id(1);
 const RECENT = `run:${ID},${id(2)} since:2026-11-20T06:00:00Z`;
 
-/** Creates a store file with a run. */
 async function createFile() {
   const path = storePath(afterAll);
   const connection = await openConnection(path, afterAll);

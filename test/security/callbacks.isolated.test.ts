@@ -15,7 +15,6 @@ const throws = (thrown: unknown) => (): never => {
 };
 const rejects = async (): Promise<never> => throws(new Error('late'))();
 
-/** Callbacks of an application. */
 const WAYS: readonly (readonly [string, () => Callback])[] = [
   ['throws', () => throws(new Error('broken'))],
   ['throws null', () => throws(null)],

@@ -3,7 +3,6 @@ import { gate } from './gate.ts';
 import { closeServer, listen } from './listen.ts';
 import { requestBody } from './request-body.ts';
 
-/** A received request. */
 export interface ModelRequest {
   readonly path: string;
   readonly body: { readonly model: string; readonly stream?: boolean; readonly [key: string]: unknown };

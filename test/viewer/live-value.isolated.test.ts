@@ -11,7 +11,6 @@ beforeEach(() => {
   isLocked.value = false;
 });
 
-/** Records the changes that listeners receive. */
 function recordChanges(): (string[] | 'unknown')[] {
   const changes: (string[] | 'unknown')[] = [];
   onTestFinished(onChanges((traceIds) => changes.push(traceIds === undefined ? 'unknown' : [...traceIds])));

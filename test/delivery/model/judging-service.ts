@@ -35,7 +35,6 @@ export class JudgingService {
   readonly #random: () => number;
   /** Whether a flapping service still refuses requests. */
   isFlapping = true;
-  /** Whether every request is refused. */
   isDown = false;
   requests = 0;
   emptyRequests = 0;

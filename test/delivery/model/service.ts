@@ -39,7 +39,6 @@ interface Arrival {
   readonly outputs: string | undefined;
 }
 
-/** A received request. */
 export interface WireRequest {
   readonly method: string;
   readonly path: string;
@@ -64,7 +63,6 @@ export class ModelService {
   readonly inputs = new Map<string, string>();
   /** The outputs of ended runs. */
   readonly ended = new Map<string, string | undefined>();
-  /** Runs that were ended as incomplete. */
   readonly incomplete = new Set<string>();
   /** Runs whose incomplete span came after the complete one. */
   readonly late = new Set<string>();

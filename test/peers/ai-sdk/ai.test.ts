@@ -3,7 +3,6 @@ import type { RunRecord } from '#src/index.ts';
 import { USAGE_METADATA as USAGE } from '../../support/openai-server.ts';
 import { printedByAi } from '../otel-runs.ts';
 
-/** The output of the program with one major. */
 interface Printed {
   readonly bare: readonly unknown[];
   readonly wrapped: readonly unknown[];

@@ -100,7 +100,6 @@ const lines = (runs: readonly DrawnRun[], depth = 0): string[] =>
     return [`${'  '.repeat(depth)}${name} (${type}) ${end}`.trimEnd(), ...lines(below, depth + 1)];
   });
 
-/** Returns all runs of a trace. */
 const flat = (runs: readonly DrawnRun[]): DrawnRun[] => runs.flatMap((run) => [run, ...flat(run.below ?? [])]);
 
 const messagesOf = (inputs: unknown) => (inputs as { messages: { role: string; content: unknown }[] }).messages;

@@ -52,7 +52,6 @@ async function fill(store: Store, numbers: readonly number[] = ALL, scope: Scope
   }
 }
 
-/** Returns the results of all queries for the runs of `fill`. */
 async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
   const query = { limit: 100, order: 'ascending' } as const;
   const numbered = <Answer>(numbers: readonly number[], ask: (runId: string) => Promise<Answer>): Promise<Answer[]> =>

@@ -143,7 +143,6 @@ export async function traced(store: Store, query: ListQuery = {}): Promise<numbe
   return (await store.traces(SCOPE, parsedQuery(query))).items.map((run) => numberOf(run.id));
 }
 
-/** Reads all pages of a list. */
 export async function pagesOf<Item>(
   read: (query: Parsed<ListQuery>) => Promise<Page<Item>>,
   query: ListQuery,
