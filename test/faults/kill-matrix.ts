@@ -1,15 +1,6 @@
 export const ENDINGS = [
-  'natural',
-  'process.exit',
-  'throw',
-  'reject',
-  'SIGTERM',
-  'SIGTERM, not asked for',
-  'SIGTERM, registered',
-  'SIGINT',
-  'SIGINT twice',
-  'SIGKILL',
-  'heap full',
+  ...['natural', 'process.exit', 'throw', 'reject', 'SIGTERM', 'SIGTERM, not asked for', 'SIGTERM, registered'],
+  ...['SIGINT', 'SIGINT twice', 'SIGKILL', 'heap full'],
 ] as const;
 export const DURABILITIES = ['memory', 'spill', 'write-ahead'] as const;
 export const SERVICES = ['up', 'down', 'hanging'] as const;

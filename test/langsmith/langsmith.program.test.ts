@@ -7,17 +7,8 @@ import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.t
 import { startNode } from '../support/program.ts';
 
 const PROGRAMS = [
-  'nested',
-  'values',
-  'streams',
-  'options',
-  'run-trees',
-  'openai',
-  'sdks',
-  'feedback',
-  'packages',
-  'langchain',
-  'langchain-callbacks',
+  ...['nested', 'values', 'streams', 'options', 'run-trees', 'openai', 'sdks'],
+  ...['feedback', 'packages', 'langchain', 'langchain-callbacks'],
 ] as const;
 type StoredRun = Awaited<ReturnType<Receiver['runs']>>[number];
 
@@ -150,31 +141,11 @@ function shapes(runs: readonly RunRecord[], program: string, parent?: string): S
 }
 
 function shape(run: RunRecord, children: Shape[]): Shape {
-  const { name, run_type, tags = [], reference_example_id, attachments } = run;
-  const {
-    inputs = {},
-    outputs = {},
-    metadata = {},
-    feedback,
-  } = withoutIds({
-    feedback: run.feedback,
-    inputs: run.inputs,
-    outputs: run.outputs,
-    metadata: run.extra?.metadata,
-  });
-  const error = run.error?.split('\n')[0];
+  const { name, run_type, inputs = {}, outputs = {}, error, tags = [], reference_example_id, attachments } = run;
+  const { feedback, extra } = run;
   const result: Shape = {
-    name,
-    run_type,
-    inputs,
-    outputs,
-    error,
-    tags,
-    metadata,
-    reference_example_id,
-    attachments,
-    feedback,
-    children,
+    ...{ name, run_type, error: error?.split('\n')[0], tags, reference_example_id, attachments, children },
+    ...withoutIds({ inputs, outputs, metadata: extra?.metadata ?? {}, feedback }),
   };
   for (const { apply } of DIFFERENCES) apply(result);
   return result;

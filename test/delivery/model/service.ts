@@ -12,19 +12,8 @@ import { readSpans } from '../../support/span-reader.ts';
  * - `rejects one`: accepts the spans of a request except the first, and says so. Accepts all posts and patches.
  */
 export const MOODS = [
-  'up',
-  'down',
-  'lost answer',
-  'half',
-  'poison',
-  'small',
-  'busy',
-  'wrong key',
-  'wrong address',
-  'simple',
-  'fussy',
-  'silent',
-  'rejects one',
+  ...['up', 'down', 'lost answer', 'half', 'poison', 'small', 'busy', 'wrong key', 'wrong address', 'simple'],
+  ...['fussy', 'silent', 'rejects one'],
 ] as const;
 export type Mood = (typeof MOODS)[number];
 
