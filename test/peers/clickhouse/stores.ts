@@ -3,8 +3,14 @@ import { STORE_METHODS } from '#src/receiver/store/store.ts';
 import type { Store } from '#src/receiver.ts';
 
 const EARLY_METHODS: readonly string[] = [
-  ...['apply', 'subscribe', 'addFeedback', 'mergedRuns'],
-  ...['addTokenSecret', 'tokenSecrets', 'revokeTokens', 'tokensRevokedMs'],
+  'apply',
+  'subscribe',
+  'addFeedback',
+  'addTokenSecret',
+  'tokenSecrets',
+  'revokeTokens',
+  'tokensRevokedMs',
+  'mergedRuns',
 ] satisfies (keyof Store)[];
 const LATE_METHODS: readonly string[] = STORE_METHODS.filter((method) => !EARLY_METHODS.includes(method));
 
