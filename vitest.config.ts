@@ -141,6 +141,7 @@ export default defineConfig({
     maxWorkers: '100%',
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    setupFiles: ['test/support/restored.ts'],
     projects: projects(),
   },
 });

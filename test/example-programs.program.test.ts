@@ -5,7 +5,6 @@ import type { RunRecord } from '#src/run/record.ts';
 import { createPlatform } from '#src/testing.ts';
 import { runNode } from './support/program.ts';
 
-/** Runs an example, and returns its output and the received runs. */
 async function runExample(path: string, env: Record<string, string> = {}) {
   const receiver = await createReceiver();
   const ended = await runNode([`examples/${path}`], { RUNSPAN_ENDPOINT: receiver.url, ...env });

@@ -153,7 +153,6 @@ describe('ask-docs', () => {
   });
 });
 
-/** Starts a model that answers each request with the same response. */
 async function startModel(status: number, body: unknown) {
   const requests: { path: string | undefined; authorization: string | undefined; body: unknown }[] = [];
   const server = createServer(async (request, response) => {

@@ -7,7 +7,6 @@ test('runs are delivered with real times while timers and clock are fake', async
   const receiver = await createReceiver({ strict: true });
   vi.useFakeTimers({ now: 0 });
   onTestFinished(async () => {
-    vi.useRealTimers();
     await shutdown();
     await receiver.close();
   });

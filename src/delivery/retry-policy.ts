@@ -64,7 +64,7 @@ type Row = readonly [
 ];
 
 /** The first matching row decides. `invalid` is also `refused`. Halving needs no evidence, dropping and opening do. */
-export const TABLE: readonly Row[] = [
+const TABLE: readonly Row[] = [
   ['invalid', 'one', 'since first', 'strike', 'counted'],
   ['refused', 'many', 'any', 'halve', 'unchanged'],
   ['refused', 'one', 'since last', 'strike', 'unchanged'],

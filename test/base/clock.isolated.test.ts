@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { Clock, clock } from '#src/base/clock.ts';
 
 /** Returns a clock whose wall time and monotonic time, in milliseconds, the test sets. */
@@ -100,9 +100,6 @@ describe('the clock of the process', () => {
   test('is not changed by fake timers of the application', () => {
     const [beforeUs, beforeMonotonicUs] = [clock.nowUs(), clock.monotonicUs()];
     vi.useFakeTimers({ now: Date.UTC(2100, 0), toFake: ['Date', 'performance'] });
-    onTestFinished(() => {
-      vi.useRealTimers();
-    });
     expect(Date.now()).toBe(4_102_444_800_000);
     expect(clock.nowUs()).toBeGreaterThan(beforeUs);
     expect(clock.nowUs()).toBeLessThan(beforeUs + 60_000_000);

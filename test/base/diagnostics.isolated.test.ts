@@ -7,10 +7,9 @@ import { unhandledRejections } from './rejections.ts';
 /** Returns the lines printed on standard error until the test has finished. */
 function printed(log: Log): string[] {
   const lines: string[] = [];
-  const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => lines.push(line));
+  vi.spyOn(console, 'error').mockImplementation((line: string) => lines.push(line));
   diagnostics.setLog(log);
   onTestFinished(() => {
-    spy.mockRestore();
     diagnostics.setLog('warn');
     diagnostics.forgetPlaces();
   });

@@ -3,7 +3,6 @@ import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
 
-/** Counts executions. */
 const HIT = 'globalThis.hits=(globalThis.hits||0)+1';
 
 const HOSTILE = [

@@ -11,7 +11,6 @@ export interface ModelScript {
    * @default 2
    */
   readonly holdPieces?: number;
-  /** How many answers fail. */
   readonly fail?: number;
   /** The supervisor's answer to everything, and its chunk size in characters. */
   readonly say?: string;

@@ -7,7 +7,6 @@ import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
 import { openFile } from './saved-page.ts';
 
-/** Script that counts its executions. */
 const HIT = 'globalThis.hits=(globalThis.hits||0)+1';
 
 const hostileTexts = (beaconUrl: string): string[] => [

@@ -72,17 +72,8 @@ test('selected columns are shown and kept, for each list', async () => {
   await page.reload();
   await rows.nth(1).waitFor();
   const after = [
-    'Status',
-    'Name',
-    'Project',
-    'Input Output',
-    'User',
-    'Thread',
-    'Feedback',
-    'Tags',
-    'Latency',
-    'Tokens',
-    'Started',
+    ...['Status', 'Name', 'Project', 'Input Output', 'User', 'Thread'],
+    ...['Feedback', 'Tags', 'Latency', 'Tokens', 'Started'],
   ];
   expect(await headers(page)).toEqual(after);
   expect(await rows.nth(0).getByRole('gridcell').nth(5).textContent()).toBe('t-7');

@@ -10,14 +10,12 @@ import {
 } from '#src/receiver.ts';
 import { newPage, type OpenedPage } from './connected.ts';
 
-/** A page and its receiver. */
 export interface Opened extends Omit<OpenedPage, 'context'> {
   readonly receiver: Receiver;
   readonly store: MemoryStore;
   readonly requests: readonly Request[];
   /** Rows of the list, without the header. */
   readonly rows: Locator;
-  /** Loads a path of the receiver. */
   go(path: string): Promise<void>;
   /** Waits for an element with exactly this text. */
   see(text: string): Promise<void>;
@@ -49,7 +47,6 @@ export async function openPage(
   return { page, receiver, store, requests, complaints, rows, go, see };
 }
 
-/** Counts the rows and list items in the document. */
 export async function rowCount(page: Page): Promise<number> {
   return page.locator('[role=row], li, tr').count();
 }

@@ -18,7 +18,6 @@ export interface RunIdea extends RunFields {
 const FIRST_MS = Date.parse('2026-11-20T07:00:00.000Z');
 const orders = new Map<string, string>();
 
-/** Returns the operation that posts a run. */
 export function run(
   index: number,
   { parent, at = index, ms, attachments = [], ...fields }: RunIdea = {},

@@ -2,7 +2,6 @@ import { pathToFileURL } from 'node:url';
 import type { BrowserContextOptions, Request } from 'playwright-core';
 import { newPage, type OpenedPage } from './connected.ts';
 
-/** A file in the browser. */
 export interface OpenedFile extends Omit<OpenedPage, 'context'> {
   readonly path: string;
   readonly requests: readonly Request[];

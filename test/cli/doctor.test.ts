@@ -21,9 +21,9 @@ const lineOf = (stdout: string, check: string): string =>
   stdout.split('\n').find((line) => line.slice(6).startsWith(`${check} `)) ?? '';
 
 /** Runs the command in this process, in a folder with these files. */
-async function runDoctor(env: Variables, args: readonly string[] = [], files: Record<string, string> = {}) {
-  const cwd = vi.spyOn(process, 'cwd').mockReturnValue(testFolder(files));
-  return await runMain(['doctor', ...args], env).finally(() => cwd.mockRestore());
+function runDoctor(env: Variables, args: readonly string[] = [], files: Record<string, string> = {}) {
+  vi.spyOn(process, 'cwd').mockReturnValue(testFolder(files));
+  return runMain(['doctor', ...args], env);
 }
 
 const JSON_INFO: Answer = { status: 200, body: '{}' };

@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { hookVariables } from '#src/cli/dev/hook-variables.ts';
 import { isUnrecordedProgram } from '#src/register/unrecorded-program.ts';
 
@@ -22,7 +22,6 @@ const NAMES = [
 /** The variables for a command, if the environment has those of `given`. */
 async function variablesOf(given: Readonly<Record<string, string>>, apiKey?: string): Promise<Record<string, string>> {
   for (const name of NAMES) vi.stubEnv(name, given[name]);
-  onTestFinished(() => void vi.unstubAllEnvs());
   const warn = vi.fn();
   const variables = await hookVariables('python3', URL, apiKey, 'id', warn);
   expect(warn).not.toHaveBeenCalled();

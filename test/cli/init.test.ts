@@ -15,13 +15,9 @@ function project(files: Readonly<Record<string, unknown>>): string {
   return testFolder(Object.fromEntries(texts));
 }
 
-async function init(folder: string, ...args: string[]) {
-  const cwd = vi.spyOn(process, 'cwd').mockReturnValue(folder);
-  try {
-    return await runMain(['init', ...args]);
-  } finally {
-    cwd.mockRestore();
-  }
+function init(folder: string, ...args: string[]) {
+  vi.spyOn(process, 'cwd').mockReturnValue(folder);
+  return runMain(['init', ...args]);
 }
 
 const filesIn = (folder: string) =>

@@ -26,9 +26,8 @@ async function writeStore(file: string): Promise<void> {
   const store = await openLocalStore(file);
   await store.apply(DEFAULT_SCOPE, [simple(1, { name: 'of the file' })]);
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 40 * 24 * 3_600_000 });
-  await store
-    .apply(DEFAULT_SCOPE, [simple(2, { name: 'old', session_name: 'archive' })])
-    .finally(() => vi.useRealTimers());
+  await store.apply(DEFAULT_SCOPE, [simple(2, { name: 'old', session_name: 'archive' })]);
+  vi.useRealTimers();
   await store.close();
 }
 

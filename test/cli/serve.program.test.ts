@@ -11,7 +11,6 @@ afterAll(() => {
   for (const folder of folders) folder.remove();
 });
 
-/** Writes a configuration to a new folder, and returns its path. */
 function configFile(config: unknown): string {
   const folder = temporaryFolder();
   folders.push(folder);

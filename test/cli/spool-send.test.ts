@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { type SendOptions, sendSpool } from '#src/cli/spool/send.ts';
 import type { Segment } from '#src/delivery/spool/spool.ts';
 import { runMain } from '../support/command.ts';
@@ -156,7 +156,6 @@ test('an invalid key is reported', async () => {
   logLines();
   const { dir } = spoolFolder();
   vi.stubEnv('RUNSPAN_API_KEY', 'a key with blanks');
-  onTestFinished(() => void vi.unstubAllEnvs());
   await expect(sent(dir, 'http://127.0.0.1:4777')).rejects.toThrow('the settings are invalid');
 });
 

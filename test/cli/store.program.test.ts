@@ -28,7 +28,6 @@ async function fill(store: Store, count: number): Promise<void> {
   }
 }
 
-/** All data of a store. */
 async function dataOf(store: Store): Promise<unknown> {
   const runs: unknown[] = [];
   for await (const text of store.runs(ACME, parsedQuery({}))) runs.push(JSON.parse(text));
@@ -177,7 +176,6 @@ describe('runspan store reprice', () => {
     return path;
   }
 
-  /** Writes a file beside the store. */
   function fileBeside(path: string, name: string, content: unknown): string {
     const file = join(dirname(path), name);
     writeFileSync(file, JSON.stringify(content));

@@ -21,7 +21,6 @@ interface Project {
   replay(fixture: string, options?: string, env?: Record<string, string>): Promise<Record<string, unknown>>;
 }
 
-/** Creates a project with runspan. */
 function makeProject(manifest: Record<string, unknown> = {}): Project {
   const path = testFolder();
   const write = (name: string, text: string): void => writeFileSync(join(path, name), text);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { TraceWatch } from '#src/cli/dev/trace-watch.ts';
 import type { RunFields } from '#src/receiver/domain/run-message.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
@@ -8,7 +8,6 @@ import { logLines } from '../support/log-lines.ts';
 import { makeOpenRun, makeRun } from '../support/records.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
-afterEach(() => void vi.useRealTimers());
 
 /** Returns a watch of a new store. A drawing consists of the names of the runs. */
 function makeWatch() {
@@ -16,11 +15,9 @@ function makeWatch() {
   const shown: string[] = [];
   const draw = (runs: readonly { name: string }[]): string => runs.map(({ name }) => name).join(' ');
   const watch = new TraceWatch({ store, draw, show: (text) => shown.push(text), rememberedMax: 2 });
-  const take = (...runs: ({ id: string } & RunFields)[]): Promise<unknown> =>
-    store.apply(
-      DEFAULT_SCOPE,
-      runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] })),
-    );
+  const posted = ({ id, ...fields }: { id: string } & RunFields) =>
+    ({ kind: 'post', id, fields, attachments: [] }) as const;
+  const take = (...runs: Parameters<typeof posted>[0][]) => store.apply(DEFAULT_SCOPE, runs.map(posted));
   const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
   /** Expects that the first drawing is shown after a time, and not before. */
   const expectFirst = async (ms: number, drawing: string): Promise<void> => {

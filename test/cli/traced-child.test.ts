@@ -1,14 +1,12 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { forwardedSignal } from '#src/cli/dev/child.ts';
 import { environmentFor, waitForIdle } from '#src/cli/dev/traced-child.ts';
 import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { makeRun } from '../support/records.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
-afterEach(() => void vi.useRealTimers());
 
 const OFTEN = [200, 400, 600, 800, 1_000, 1_200, 1_400, 1_600];
 
@@ -50,7 +48,6 @@ it.each<[Record<string, string>, string | undefined]>([
   for (const name of ['LANGSMITH_TRACING', 'LANGSMITH_TRACING_V2', 'LANGCHAIN_TRACING', 'LANGCHAIN_TRACING_V2']) {
     vi.stubEnv(name, given[name]);
   }
-  onTestFinished(() => void vi.unstubAllEnvs());
   const { LANGSMITH_TRACING, ...others } = environmentFor(ENDPOINT, 'program');
   expect(LANGSMITH_TRACING).toBe(expected);
   expect(others).toMatchObject({
@@ -63,20 +60,14 @@ it.each<[Record<string, string>, string | undefined]>([
 
 /** Returns `LANGSMITH_PROJECT` of a program that `runspan dev` starts in the folder `app/api` with these files around it. */
 function projectOf(files: Record<string, string>, given: Record<string, string> = {}): string | undefined {
-  const folder = temporaryFolder();
-  const cwd = vi.spyOn(process, 'cwd').mockReturnValue(join(folder.path, 'app/api'));
+  const others = Object.entries(files).map(([name, text]) => [
+    join('app/api', name === 'package.json' ? '../..' : '', name),
+    text,
+  ]);
+  const folder = testFolder({ 'package.json': '{"name":"root"}', 'app/api/.keep': '', ...Object.fromEntries(others) });
+  vi.spyOn(process, 'cwd').mockReturnValue(join(folder, 'app/api'));
   for (const name of ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT', 'LANGCHAIN_PROJECT']) vi.stubEnv(name, given[name]);
-  try {
-    mkdirSync(join(folder.path, 'app/api'), { recursive: true });
-    for (const [name, text] of Object.entries({ 'package.json': '{"name":"root"}', ...files })) {
-      writeFileSync(join(folder.path, 'app/api', name === 'package.json' ? '../..' : '', name), text);
-    }
-    return environmentFor(ENDPOINT, 'program').LANGSMITH_PROJECT;
-  } finally {
-    vi.unstubAllEnvs();
-    cwd.mockRestore();
-    folder.remove();
-  }
+  return environmentFor(ENDPOINT, 'program').LANGSMITH_PROJECT;
 }
 
 const named = (name: unknown): string => JSON.stringify({ name });
@@ -126,7 +117,6 @@ it.each<[Record<string, string>, string | undefined, string]>([
 ])('the environment of a command with %j has the key %s', (given, key, langsmithKey) => {
   for (const name of ['LANGSMITH_API_KEY', 'RUNSPAN_API_KEY']) vi.stubEnv(name, given[name]);
   for (const [name, value] of Object.entries(given)) vi.stubEnv(name, value);
-  onTestFinished(() => void vi.unstubAllEnvs());
   const { RUNSPAN_RECEIVER_KEY: readKey, RUNSPAN_RECEIVER_WRITE_KEY: writeKey } = given;
   const environment = environmentFor(ENDPOINT, 'program', readKey, writeKey);
   expect(environment.RUNSPAN_API_KEY).toBe(key);

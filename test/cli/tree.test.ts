@@ -1,5 +1,5 @@
 import { WriteStream } from 'node:tty';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { columnsOf } from '#src/cli/terminal-text.ts';
 import { drawTree as drawOutlines, type TreeOptions, treeOptionsFor } from '#src/cli/tree.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
@@ -432,7 +432,6 @@ describe('colours are chosen by the environment', () => {
       vi.stubEnv(name, undefined);
     vi.stubEnv('TERM', 'xterm');
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
-    onTestFinished(() => void vi.unstubAllEnvs());
     const { paint } = treeOptionsFor(output);
     expect(paint('failure', 'no')).toBe(isColoured ? '\u001b[31mno\u001b[39m' : 'no');
     expect(paint('glyph', '')).toBe('');

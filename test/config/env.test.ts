@@ -1,11 +1,8 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { env } from '#src/config/environment.ts';
 
 function withProject(value: string | undefined): string | undefined {
   vi.stubEnv('RUNSPAN_PROJECT', value);
-  onTestFinished(() => {
-    vi.unstubAllEnvs();
-  });
   return env('RUNSPAN_PROJECT');
 }
 

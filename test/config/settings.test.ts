@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { defaultLimits } from '#src/config/limits.ts';
 import { type ConfigureOptions, resolveSettings } from '#src/config/options.ts';
@@ -325,7 +325,6 @@ describe('spoolDir', () => {
     'is by default in the home folder, or else in the folder for temporary files: a home that %s',
     (_, home, expected) => {
       vi.stubEnv('HOME', home);
-      onTestFinished(() => void vi.unstubAllEnvs());
       expect(withEndpoint({ durability: 'spill' })?.spoolDir).toBe(expected);
     },
   );
@@ -339,7 +338,6 @@ it.each([
   [{ log: 'silent' }, { RUNSPAN_LOG: 'debug' }, 0],
 ])('the log with %j and %j has %i lines for an invalid option', (options, environment, count) => {
   const error = vi.spyOn(console, 'error').mockImplementation(() => {});
-  onTestFinished(() => error.mockRestore());
   environmentOf(environment as Record<string, string>);
   resolveSettings({ ...options, unknown: 1 } as ConfigureOptions);
   expect(error).toHaveBeenCalledTimes(count);

@@ -164,7 +164,6 @@ it('a replaced global `fetch` is not called', async () => {
   await using server = await ingestServer();
   const fetch = vi.fn(() => Promise.reject(new Error('mine')));
   vi.stubGlobal('fetch', fetch);
-  onTestFinished(() => void vi.unstubAllGlobals());
   const { exporter } = exporterWith(server.url);
   recordSingles(exporter, 1);
   await exporter.close();

@@ -11,7 +11,6 @@ import { virtualClock } from '../support/virtual-timers.ts';
 /** One run per request, as soon as it has ended. */
 const single = { batchRuns: 1, requestsInFlight: 1 };
 
-/** Milliseconds between the requests. */
 const gaps = ({ requests }: ScriptedService): number[] =>
   requests.slice(1).map(({ atMs }, at) => atMs - (requests[at]?.atMs ?? 0));
 

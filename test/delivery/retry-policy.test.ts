@@ -1,13 +1,6 @@
-// The table of the delivery policy: what a failed request does to its runs and to the endpoint.
+// Limits of the delivery policy. Each row of its table is tested with a service, see verdicts.virtual.test.ts and others.
 import { describe, expect, it } from 'vitest';
-import {
-  againMs,
-  type Decision,
-  decide,
-  type FailedRequest,
-  FLUSH_DELAY_MS,
-  TABLE,
-} from '#src/delivery/retry-policy.ts';
+import { againMs, decide, type FailedRequest, FLUSH_DELAY_MS } from '#src/delivery/retry-policy.ts';
 
 const request = (given: Partial<FailedRequest>): FailedRequest => ({
   failure: 'refused',
@@ -19,66 +12,7 @@ const request = (given: Partial<FailedRequest>): FailedRequest => ({
   ...given,
 });
 
-type Case = readonly [what: string, Partial<FailedRequest>, runs: Decision['runs'], endpoint: Decision['endpoint']];
-
-/** One case for each row, in the order of the table. */
-const rows: readonly Case[] = [
-  [
-    'a lone run that is invalid waits, and counts, if others were accepted after its first failure',
-    { failure: 'invalid', evidence: 'since first' },
-    'wait',
-    'counted',
-  ],
-  ['a refused batch is halved', { runs: 2 }, 'halve', 'unchanged'],
-  ['a lone run that is refused beside accepted requests waits', { evidence: 'since last' }, 'wait', 'unchanged'],
-  ['a lone run that is refused waits, and counts', {}, 'wait', 'counted'],
-  ['a batch that fails closes the endpoint, and goes back whole', { failure: 'later', runs: 2 }, 'wait', 'closed'],
-  [
-    'a batch that fails again, while others are accepted, is halved',
-    { failure: 'later', runs: 2, evidence: 'since first' },
-    'halve',
-    'unchanged',
-  ],
-  [
-    'a lone run that fails beside accepted requests waits',
-    { failure: 'later', evidence: 'since last' },
-    'wait',
-    'unchanged',
-  ],
-  [
-    'a lone run that fails after others were accepted waits, and counts',
-    { failure: 'later', evidence: 'since first' },
-    'wait',
-    'counted',
-  ],
-  ['a lone run that fails closes the endpoint', { failure: 'later' }, 'wait', 'closed'],
-  [
-    'an unavailable endpoint closes, whatever was accepted, for a lone run',
-    { failure: 'unavailable', evidence: 'since last', strikes: 9 },
-    'wait',
-    'closed',
-  ],
-  [
-    'an unavailable endpoint closes, whatever was accepted, and the batch stays whole',
-    { failure: 'unavailable', runs: 2, evidence: 'since last' },
-    'wait',
-    'closed',
-  ],
-];
-
 describe('the delivery policy', () => {
-  it.each(rows)('%s', (_, given, runs, endpoint) => {
-    expect(decide(request(given))).toMatchObject({ runs, endpoint });
-  });
-
-  it('has a case for each row', () => {
-    const match = ([failure, runs, evidence]: (typeof TABLE)[number], given: FailedRequest): boolean =>
-      failure === given.failure &&
-      (runs === 'one') === (given.runs === 1) &&
-      [given.evidence, 'any'].includes(evidence);
-    expect(rows.map(([, given]) => TABLE.findIndex((row) => match(row, request(given))))).toEqual([...TABLE.keys()]);
-  });
-
   it.each([
     ['refused', 'since last', 3, 'drop'],
     ['refused', 'none', 3, 'wait'],
@@ -132,7 +66,8 @@ describe('the delivery policy', () => {
     expect(decide(request({ loneFailures: 8 })).endpoint).toBe('counted');
     expect(decide(request({ loneFailures: 9 })).endpoint).toBe('closed');
     expect(decide(request({ isClosed: true })).endpoint).toBe('closed');
-    expect(decide(request({ isClosed: true, evidence: 'since last' })).endpoint).toBe('unchanged');
+    for (const failure of ['refused', 'later'] as const)
+      expect(decide(request({ failure, isClosed: true, evidence: 'since last' })).endpoint).toBe('unchanged');
   });
 
   it('probes at least each second while a flush waits', () => {

@@ -1,7 +1,7 @@
 // The fate of runs for each response of the service.
 import '../support/virtual-timers.ts';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { advance, delivery, onFlush, until } from '../support/delivery.ts';
 import { machine } from '../support/processes.ts';
 import type { Verdict } from '../support/scripted-service.ts';
@@ -120,7 +120,6 @@ it.each([-86_400_000, 86_400_000])('a wall clock that jumps by %i ms changes no 
   await until(() => service.requests.length === 1);
   const { now } = Date;
   vi.spyOn(Date, 'now').mockImplementation(() => now() + jumpMs);
-  onTestFinished(() => void vi.restoreAllMocks());
   await advance(59_999);
   expect(service.requests).toHaveLength(1);
   await advance(1);

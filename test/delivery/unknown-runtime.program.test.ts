@@ -4,7 +4,6 @@ import { moduleText, runNode } from '../support/program.ts';
 
 const text = (code: string): string => `data:text/javascript,${encodeURIComponent(code)}`;
 
-/** Replaces undici's classes with stubs without methods. */
 const SHIM = text('export class Agent {} export class Pool {} export class ProxyAgent {} export default {};');
 
 /** A program in which undici has none of the files that the library loads. With `isShim`, its classes are stubs too. */

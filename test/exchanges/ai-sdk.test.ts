@@ -15,7 +15,6 @@ const prompt = [
   { role: 'user' as const, content: [{ type: 'text' as const, text: 'Tea?' }] },
 ];
 
-/** Calls a model, and returns its run. */
 async function runOf(given: object, isStreamed = false) {
   const model = wrapModel(given) as ReturnType<ReturnType<typeof createOpenAI>['chat']>;
   const recorder = record();
@@ -25,7 +24,6 @@ async function runOf(given: object, isStreamed = false) {
   return onlyRun(recorder.runs);
 }
 
-/** A model whose answers are given. */
 const fake = (result: object, stream: readonly object[] = []) => ({
   ...{ provider: 'studio.chat', modelId: 'small', doGenerate: async () => result },
   doStream: async () => ({ stream: ReadableStream.from(stream) }),

@@ -8,7 +8,6 @@ const parameters = {
   tools: [{ name: 'find', input_schema: { type: 'object' } }],
 };
 const delta = (index: number, value: object) => ({ type: 'content_block_delta', index, delta: value });
-/** The events of one block. */
 const block = (index: number, content_block: object, deltas: readonly object[] = []) => [
   { type: 'content_block_start', index, content_block },
   ...deltas.map((value) => delta(index, value)),

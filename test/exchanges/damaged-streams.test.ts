@@ -60,7 +60,6 @@ function recorded(format: Format, events: readonly Fields[], { below, isDrawn }:
   return JSON.parse(JSON.stringify({ ...answer, error: fold.error ?? answer.error, isEnded }));
 }
 
-/** Calls `change` for each object in a value. */
 function eachObject(value: unknown, change: (object: Fields) => void): void {
   if (typeof value !== 'object' || value === null) return;
   for (const item of Object.values(value)) eachObject(item, change);

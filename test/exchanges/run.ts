@@ -1,5 +1,5 @@
 // What every seam checks of a run that is recorded of an exchange.
-import { expect, onTestFinished, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import type { RunRecord } from '#src/run/record.ts';
 import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
 import type { Message, Part } from '#src/services/message.ts';
@@ -57,7 +57,6 @@ export async function serve(
     const local = server + new URL(input instanceof Request ? input.url : input).pathname;
     return input instanceof Request ? original(new Request(local, input)) : original(local, init);
   });
-  onTestFinished(() => void vi.unstubAllGlobals());
   return bodies;
 }
 

@@ -18,7 +18,6 @@ const MORE_PROCESSES = 3;
 
 /** Stands between processes and their disk. Counts all calls, and makes one fail. */
 class FaultyFs {
-  /** Names of the calls, in order. */
   readonly calls: string[] = [];
   readonly #failingCall: number;
   readonly #fault: FsFault | undefined;

@@ -11,7 +11,6 @@ const PROGRAM = 'test/faults/kill-program.mjs';
 /** Longer than a program may take to end, so that no limit ends it early. */
 const NEVER_MS = 600_000;
 
-/** The outcome of a cell. */
 export interface Outcome {
   /** How the program ended, without runspan's own lines on standard error. */
   readonly ended: Ended;
@@ -26,7 +25,6 @@ export interface Outcome {
   readonly incomplete: readonly string[];
 }
 
-/** The names of the runs that the program records. */
 export function namesOf(name: string): string[] {
   return Array.from({ length: 10 }, (_, number) => `${name} ${number}`);
 }

@@ -1,16 +1,6 @@
-/** How a program may end. */
 export const ENDINGS = [
-  'natural',
-  'process.exit',
-  'throw',
-  'reject',
-  'SIGTERM',
-  'SIGTERM, not asked for',
-  'SIGTERM, registered',
-  'SIGINT',
-  'SIGINT twice',
-  'SIGKILL',
-  'heap full',
+  ...['natural', 'process.exit', 'throw', 'reject', 'SIGTERM', 'SIGTERM, not asked for', 'SIGTERM, registered'],
+  ...['SIGINT', 'SIGINT twice', 'SIGKILL', 'heap full'],
 ] as const;
 export const DURABILITIES = ['memory', 'spill', 'write-ahead'] as const;
 export const SERVICES = ['up', 'down', 'hanging'] as const;
@@ -60,7 +50,6 @@ heap full              | none none  none    | none none  none    | later later l
 
 const rows = new Map(TABLE.split('\n').map((line) => [line.split('|', 1)[0]?.trim(), line.split('|').slice(1)]));
 
-/** Every cell of the matrix. */
 export const cells: readonly Cell[] = ENDINGS.flatMap((ending) =>
   DURABILITIES.flatMap((durability, column) =>
     SERVICES.map((service, place) => {

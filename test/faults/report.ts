@@ -5,12 +5,10 @@ export function table(heading: string, counts: Iterable<readonly [string, number
   return [heading, ...all.map(([name, count]) => `  ${name.padEnd(width)}  ${count}`)].join('\n');
 }
 
-/** Adds to a count. */
 export function tally(counts: Map<string, number>, name: string, by = 1): void {
   counts.set(name, (counts.get(name) ?? 0) + by);
 }
 
-/** Returns the names that were never counted. */
 export function neverReached(counts: ReadonlyMap<string, number>): string[] {
   return [...counts].filter(([, count]) => count === 0).map(([name]) => name);
 }

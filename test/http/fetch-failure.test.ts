@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { failureOf } from '#src/http/failure.ts';
 import { FetchClient } from '#src/http/fetch-client.ts';
 
@@ -24,7 +24,6 @@ it.each<[string, () => Promise<unknown>, object]>([
   ],
 ])('explains %s although the browser does not', async (_, fetch, failure) => {
   vi.stubGlobal('fetch', fetch);
-  onTestFinished(() => void vi.unstubAllGlobals());
   const endpoint = new URL('http://host.test');
   const client = new FetchClient({ endpoint, headers: {}, connectTimeoutMs: 1_000, requestTimeoutMs: 1_000 });
   const read = async (): Promise<void> => {

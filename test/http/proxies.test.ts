@@ -16,7 +16,6 @@ import { serve } from './server.ts';
 function environmentOf(variables: Record<string, string>): void {
   for (const name of ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'])
     vi.stubEnv(name, variables[name]);
-  onTestFinished(() => void vi.unstubAllEnvs());
 }
 
 /** A proxy that opens tunnels to this machine for any host name, or responds with a status. */

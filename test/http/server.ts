@@ -14,7 +14,6 @@ export interface TestServer {
   readonly url: string;
   /** Requests whose body has arrived. */
   readonly seen: readonly Seen[];
-  /** Connections so far. */
   readonly connections: () => number;
 }
 

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { fromHeaders, toHeaders } from '#src/run/propagation/propagation.ts';
 import { startRun, withExporter, withRun } from '#src/run/start-run.ts';
@@ -18,7 +18,6 @@ async function* numbers(): AsyncGenerator<number> {
 /** Counts how often a context is entered until the end of the test. */
 function entries(): () => number {
   const entering = vi.spyOn(AsyncLocalStorage.prototype, 'run');
-  onTestFinished(() => entering.mockRestore());
   return () => entering.mock.calls.length;
 }
 

@@ -59,7 +59,6 @@ async function made({ kind, below }: Call, path: string, kinds: Kinds): Promise<
   return kind === 'inStep' ? { [`step of ${name}`]: tree } : tree;
 }
 
-/** A model call with `fetch`. */
 async function askModel(content: string): Promise<void> {
   const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] });
   await (await fetch('https://api.openai.com/v1/chat/completions', { method: 'POST', body })).text();
@@ -71,11 +70,7 @@ function answerFetch() {
     await soon();
     return Response.json({ model: 'm', choices: [] });
   });
-  const stop = recordFetch();
-  onTestFinished(() => {
-    stop();
-    vi.unstubAllGlobals();
-  });
+  onTestFinished(recordFetch());
 }
 
 const order = `20261128T000000000000Z${'019a0000-0000-7000-8000-000000000000'}`;

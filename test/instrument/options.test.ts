@@ -10,7 +10,6 @@ import { makeSink } from '../run/memory-sink.ts';
 import { logLines } from '../support/log-lines.ts';
 import { record, treeOf } from './recorder.ts';
 
-/** Returns the run of one call. */
 function runOf(fn: (...args: unknown[]) => unknown, args: unknown[] = [], options: TraceableOptions = {}) {
   const recorder = record();
   traceable(fn, options)(...args);

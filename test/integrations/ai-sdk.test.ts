@@ -12,19 +12,10 @@ import { currentRun, startRun, withContext, withRun } from '#src/run/start-run.t
 import { record } from '../instrument/recorder.ts';
 import { listenInTest } from '../support/listen-in-test.ts';
 import { logLines } from '../support/log-lines.ts';
-import { startOpenAiServer } from '../support/openai-server.ts';
+import { startOpenAiServer, USAGE_METADATA as usage_metadata } from '../support/openai-server.ts';
 
 const sdk = wrapAISDK(ai);
 const report = z.object({ city: z.string(), rain: z.boolean() });
-
-/** The usage that the server reports for each answer. */
-const usage_metadata = {
-  input_tokens: 20,
-  output_tokens: 9,
-  total_tokens: 29,
-  input_token_details: { cache_read: 8 },
-  output_token_details: { reasoning: 3 },
-};
 
 async function start() {
   const server = await startOpenAiServer();

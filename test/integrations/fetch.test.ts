@@ -254,7 +254,6 @@ describe('the body of a response', () => {
     };
     const headers = { 'content-type': 'text/event-stream' };
     vi.stubGlobal('fetch', async () => new Response(new ReadableStream({ pull }, { highWaterMark: 0 }), { headers }));
-    onTestFinished(() => void vi.unstubAllGlobals());
     const untraced = await pullsOf();
     const recorder = record();
     onTestFinished(recordFetch());
@@ -270,7 +269,6 @@ describe('the body of a response', () => {
     const headers = { 'content-type': 'text/event-stream' };
     const body = ReadableStream.from(parts.map((part) => new TextEncoder().encode(part)));
     vi.stubGlobal('fetch', async () => new Response(body, { headers }));
-    onTestFinished(() => void vi.unstubAllGlobals());
     const recorder = record();
     onTestFinished(recordFetch());
     const branch = branchOf(await fetch('http://localhost/v1/chat/completions', post));
@@ -395,7 +393,6 @@ describe('a request', () => {
     const lines = logLines();
     const recorder = record();
     vi.stubGlobal('fetch', async () => Response.json(completion));
-    onTestFinished(() => void vi.unstubAllGlobals());
     onTestFinished(recordFetch());
     await (await fetch('https://api.openai.com/v1/chat/completions', { method: 'POST', body: 'text' })).json();
     expect(onlyRun(recorder.runs)).toMatchObject({ outputs: drink, extra: { metadata: { unreadable: 'request' } } });
@@ -510,7 +507,6 @@ describe('a call that two integrations see', () => {
 
   test('is one run if a recorded `fetch` sends the requests of another', async () => {
     vi.stubGlobal('fetch', recordedFetch(globalThis.fetch as Method));
-    onTestFinished(() => void vi.unstubAllGlobals());
     const { client, only } = await recorded();
     await client.chat.completions.create(ask);
     expect(only().name).toBe('openai.chat.completions');
@@ -550,7 +546,6 @@ describe('the recording', () => {
     const stop = recordFetch();
     const replaced = globalThis.fetch;
     vi.stubGlobal('fetch', (...args: Parameters<typeof fetch>) => replaced(...args));
-    onTestFinished(() => void vi.unstubAllGlobals());
     const client = bareClient(model);
     await client.chat.completions.create(ask);
     expect(recorder.runs).toHaveLength(1);
@@ -564,7 +559,6 @@ describe('the recording', () => {
     const recorder = record();
     const result = { ok: true, status: 200, json: async () => completion };
     vi.stubGlobal('fetch', async () => result);
-    onTestFinished(() => void vi.unstubAllGlobals());
     onTestFinished(recordFetch());
     const response = await fetch('http://localhost/v1/chat/completions', post);
     expect(response).toBe(result);

@@ -6,7 +6,7 @@ import { setContextVariable } from '@langchain/core/context';
 import { RunnableLambda, RunnableSequence } from '@langchain/core/runnables';
 import { tool } from '@langchain/core/tools';
 import { FakeListChatModel } from '@langchain/core/utils/testing';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { traceable } from '#src/index.ts';
 import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
@@ -33,7 +33,6 @@ test.each(['true', 'false'])(
       override handleChainEnd = () => new Promise(setImmediate);
     }
     vi.stubEnv('LANGCHAIN_CALLBACKS_BACKGROUND', background);
-    onTestFinished(() => void vi.unstubAllEnvs());
     const recorder = record();
     const handlers = [new Slow(), new RunspanCallbackHandler() as unknown as BaseCallbackHandler, new Slow()];
     const chain = RunnableSequence.from([lambda('one', (x) => x), lambda('two', (x) => x)]);

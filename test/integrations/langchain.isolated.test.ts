@@ -8,7 +8,7 @@ import { BaseRetriever } from '@langchain/core/retrievers';
 import { RunnableLambda, RunnableParallel, RunnableSequence } from '@langchain/core/runnables';
 import { tool } from '@langchain/core/tools';
 import { FakeListChatModel, FakeLLM, FakeStreamingChatModel } from '@langchain/core/utils/testing';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import type { RunRecord } from '#src/run/record.ts';
@@ -274,7 +274,6 @@ describe('a chain', () => {
   test('with retries and a fallback has a run for each attempt', async () => {
     const recorder = record();
     vi.useFakeTimers({ toFake: ['setTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
     let calls = 0;
     const flaky = RunnableLambda.from(() => {
       if (++calls < 3) throw new Error(`try ${calls}`);

@@ -22,7 +22,6 @@ export function sharedModel(): () => LocalModel {
   return () => model;
 }
 
-/** Returns a client that is not wrapped. */
 export function bareClient({ url }: LocalModel, options: ClientOptions = {}): OpenAI {
   return new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, logLevel: 'off', ...options });
 }
@@ -35,7 +34,6 @@ export async function tracedClient(options?: ClientOptions) {
   return { client, model, recorder, only: () => onlyRun(recorder.runs) };
 }
 
-/** Returns the only run. */
 export function onlyRun<Recorded extends RunRecord>(runs: readonly Recorded[]): Recorded {
   const [run] = runs;
   if (run === undefined || runs.length > 1) throw new Error(`expected one run, got ${runs.length}`);
@@ -52,7 +50,6 @@ export const lookUp = {
   },
 };
 
-/** Reads a stream to its end. */
 export async function chunksOf<Chunk>(stream: AsyncIterable<Chunk>): Promise<Chunk[]> {
   const chunks: Chunk[] = [];
   for await (const chunk of stream) chunks.push(chunk);

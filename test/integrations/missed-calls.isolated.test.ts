@@ -137,7 +137,6 @@ describe('there is no warning', () => {
     const { RunspanCallbackHandler } = await import('#src/langchain.ts');
     const { FakeListChatModel } = await import('@langchain/core/utils/testing');
     vi.stubGlobal('fetch', async () => new Response());
-    onTestFinished(() => void vi.unstubAllGlobals());
     onTestFinished(recordFetch());
     const lines = warnings();
     class OverHttp extends FakeListChatModel {
@@ -157,7 +156,6 @@ describe('there is no warning', () => {
 
 test('a POST request to a model service that has no reader is one line per path, without query and ids', async () => {
   vi.stubGlobal('fetch', async () => new Response());
-  onTestFinished(() => void vi.unstubAllGlobals());
   onTestFinished(recordFetch());
   const post = (url: string, own = { method: 'POST' }) => fetch(url, own);
   const batches = 'https://api.openai.com/v1/batches?key=secret';

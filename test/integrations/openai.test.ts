@@ -12,7 +12,6 @@ const answered = { role: 'assistant', content: 'You said: What is tea?', refusal
 const ask = { model: 'small', messages: tea };
 const respond = { model: 'small', input: question };
 const sound = new File([new Uint8Array(2_000)], 'tea.wav', { type: 'audio/wav' });
-/** Returns a client that gets one answer. */
 const answering = (client: OpenAI, response: Response) => client.withOptions({ fetch: async () => response });
 const dish = { type: 'object', properties: { dish: { type: 'string' } } };
 const dishFormat = { name: 'dish', schema: dish, strict: true };

@@ -17,7 +17,6 @@ function errorOf(error: unknown): unknown {
   return { type, name, message, status, code, requestID, cause: cause === undefined ? undefined : String(cause) };
 }
 
-/** Logs the value of a promise, or its error. */
 async function settled(log: Log, promise: PromiseLike<unknown> | undefined): Promise<void> {
   await promise?.then(
     (value) => log.push(value),

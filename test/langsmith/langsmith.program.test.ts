@@ -7,17 +7,8 @@ import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.t
 import { startNode } from '../support/program.ts';
 
 const PROGRAMS = [
-  'nested',
-  'values',
-  'streams',
-  'options',
-  'run-trees',
-  'openai',
-  'sdks',
-  'feedback',
-  'packages',
-  'langchain',
-  'langchain-callbacks',
+  ...['nested', 'values', 'streams', 'options', 'run-trees', 'openai', 'sdks'],
+  ...['feedback', 'packages', 'langchain', 'langchain-callbacks'],
 ] as const;
 type StoredRun = Awaited<ReturnType<Receiver['runs']>>[number];
 
@@ -96,7 +87,6 @@ test.each<[string, string, typeof langsmithVariables, string[]]>([
   expect(names).toEqual(['FakeListChatModel', 'answer', 'chain', 'format', 'rate', 'score', ...more]);
 });
 
-/** LangSmith's variables for a service. */
 function langsmithVariables(url: string): Record<string, string> {
   return { LANGSMITH_ENDPOINT: url, LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'key' };
 }
@@ -151,37 +141,16 @@ function shapes(runs: readonly RunRecord[], program: string, parent?: string): S
 }
 
 function shape(run: RunRecord, children: Shape[]): Shape {
-  const { name, run_type, tags = [], reference_example_id, attachments } = run;
-  const {
-    inputs = {},
-    outputs = {},
-    metadata = {},
-    feedback,
-  } = withoutIds({
-    feedback: run.feedback,
-    inputs: run.inputs,
-    outputs: run.outputs,
-    metadata: run.extra?.metadata,
-  });
-  const error = run.error?.split('\n')[0];
+  const { name, run_type, inputs = {}, outputs = {}, error, tags = [], reference_example_id, attachments } = run;
+  const { feedback, extra } = run;
   const result: Shape = {
-    name,
-    run_type,
-    inputs,
-    outputs,
-    error,
-    tags,
-    metadata,
-    reference_example_id,
-    attachments,
-    feedback,
-    children,
+    ...{ name, run_type, error: error?.split('\n')[0], tags, reference_example_id, attachments, children },
+    ...withoutIds({ inputs, outputs, metadata: extra?.metadata ?? {}, feedback }),
   };
   for (const { apply } of DIFFERENCES) apply(result);
   return result;
 }
 
-/** Replaces generated ids and times. */
 function withoutIds<Value>(value: Value): Value {
   const text = JSON.stringify(value)
     .replaceAll(/\d{8}T\d{12}Z|\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')

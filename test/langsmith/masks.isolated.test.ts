@@ -157,7 +157,6 @@ describe('whatever the masks and the runs are', () => {
   }, 120_000);
 });
 
-/** Sends runs to a receiver. */
 async function service() {
   const receiver = await startReceiver();
   const exporter = configure({ endpoint: receiver.url });

@@ -10,13 +10,9 @@ type Config = NonNullable<ConstructorParameters<typeof Client>[0]>;
 
 beforeEach(() => {
   vi.stubEnv('RUNSPAN_TRACING', 'true');
-  return async () => {
-    await shutdown();
-    vi.unstubAllEnvs();
-  };
+  return shutdown;
 });
 
-/** Records one run with a new client. */
 function recordWith(config: Config, name = 'answer'): void {
   traceable((text: string) => text, { name, client: new Client(config) })('hunter2');
 }

@@ -4,7 +4,7 @@ import { type Attributes, context } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { redact } from '#src/index.ts';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { wrapOpenAI } from '#src/openai.ts';
@@ -75,7 +75,6 @@ async function sent(plan: Plan, { isOn = () => true, outer }: Surroundings = {})
 
 beforeAll(() => void context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()));
 afterAll(() => context.disable());
-afterEach(() => vi.unstubAllEnvs());
 
 type Metadata = Readonly<Record<string, unknown>> & {
   readonly recorded_by?: readonly string[];

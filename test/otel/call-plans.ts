@@ -109,7 +109,6 @@ function callsIn(calls: readonly Call[]): Call[] {
 type Ask = (body: object) => Promise<unknown>;
 export type IsOn = (recorder: string) => boolean;
 
-/** Performs the calls of a plan. */
 export class Performance {
   readonly #calls: ReadonlyMap<number, Call>;
   readonly #isOn: IsOn;

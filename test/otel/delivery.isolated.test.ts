@@ -218,7 +218,6 @@ describe('RunSpanProcessor', () => {
 });
 
 describe('a resource with pending attributes', () => {
-  /** Returns the log lines of the SDK. */
   function sdkErrors(): unknown[] {
     const lines: unknown[] = [];
     const note = (...line: unknown[]) => void lines.push(line[0]);

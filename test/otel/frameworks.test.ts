@@ -126,7 +126,6 @@ describe('Google ADK', () => {
       totalTokenCount: 37,
     },
   };
-  /** Renames the keys as in Python. */
   const inPython = (value: object): string =>
     JSON.stringify(value).replace(/"(\w+)":/g, (key) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
 

@@ -13,7 +13,7 @@ import type { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import * as ai from 'ai';
 import { MockEmbeddingModelV3, MockLanguageModelV3 } from 'ai/test';
 import type OpenAI from 'openai';
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { wrapAISDK, wrapModel } from '#src/ai.ts';
 import { wrapAnthropic } from '#src/anthropic.ts';
 import { traceable, traced, withTrace } from '#src/index.ts';
@@ -27,8 +27,6 @@ import { type RunRecorder, recordRuns } from '#src/testing.ts';
 import { bareClient, localModel, sharedModel, tea } from '../integrations/local-openai.ts';
 import { ask, makeClient } from '../integrations/sdks.ts';
 import { below, inSpan, lightInto, noting, setUp, soon, tree } from './set-up.ts';
-
-afterEach(() => vi.unstubAllEnvs());
 
 const callbacks = [new RunspanCallbackHandler()];
 const asked = { model: 'small', messages: tea };

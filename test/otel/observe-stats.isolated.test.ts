@@ -59,7 +59,6 @@ async function started() {
   return { ...runspan, lines };
 }
 
-/** Reports the end of a request. */
 function publishRequest(
   fields: { endpoint?: string; kind?: 'simple'; status?: number | undefined; error?: string } = {},
 ) {

@@ -14,7 +14,6 @@ const mapped = (attributes: Attributes) =>
 describe('an HTTP request', () => {
   const GET = { 'http.request.method': 'GET' };
 
-  /** Declares a test of a span with the name of its method. */
   const testRequest = (title: string, method: string, rows: readonly FieldRow[]) =>
     test(title, () =>
       expectFields([['', 'chain', 'runType'], ['', method, 'inputs/method'], ...rows], { name: method }),
@@ -160,7 +159,6 @@ describe('an HTTP request', () => {
   });
 });
 
-/** Declares a test of a run with the type `runType`. */
 const testRun = (title: string, runType: string, rows: readonly FieldRow[]) =>
   test(title, () => expectFields([['', runType, 'runType'], ...rows]));
 

@@ -66,7 +66,6 @@ export async function nest(tracer: Tracer, path: string, inside: () => unknown =
   await (name.startsWith('run') ? traceable(fn, { name })() : inSpan(tracer, name, fn));
 }
 
-/** Resolves in a later turn of the event loop. */
 export const soon = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Creates a span that has ended. It is not recorded until it is given to a processor or an exporter. */
@@ -87,7 +86,6 @@ export function tree(recorder: RunRecorder): string[] {
     .map((path) => '  '.repeat(path.length - 1) + path.at(-1));
 }
 
-/** Returns the only recorded run with this name. */
 export function runNamed(recorder: RunRecorder, name: string): RunRecord {
   const [run, ...more] = recorder.runs.filter((one) => one.name === name);
   if (run === undefined || more.length > 0) throw new Error(`expected one run named ${name} in:\n${tree(recorder)}`);

@@ -9,7 +9,6 @@ const eventsOf = (events: readonly Event[]) =>
 
 const chat = { 'gen_ai.operation.name': 'chat' };
 
-/** Maps a span with these events. */
 const withEvents = (events: readonly Event[], attributes = {}, hidden = {}) =>
   mapped(attributes, { events: eventsOf(events) }, hidden);
 

@@ -50,7 +50,6 @@ test('the filter is llm if `shouldExport` is invalid, and one line says so', asy
 const CHAT = { attributes: { 'gen_ai.operation.name': 'chat' } };
 
 describe('the filter llm', () => {
-  /** Returns whether the processor records a span with these fields. */
   const isKept = (fields: object): boolean => {
     const { sink, asked } = notingSink();
     const processor = new RunSpanProcessor({ exporter: sink, shouldExport: 'llm' });

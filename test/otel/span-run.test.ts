@@ -1,6 +1,6 @@
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { createExporter } from '#src/index.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import { spanRunId } from '#src/run/ids.ts';
@@ -251,7 +251,6 @@ describe('a span that never ends', () => {
         deref() {}
       },
     );
-    onTestFinished(() => void vi.unstubAllGlobals());
     const { tracer, provider, runs } = noting();
     tracer.startSpan('open', { attributes: { 'input.value': 'hi' } });
     await provider.shutdown();

@@ -5,7 +5,7 @@ import type { RunSink } from '#src/run/sink.ts';
 const clock = vi.hoisted(() => {
   const time = { passedMs: 0 };
   const now = performance.now.bind(performance);
-  vi.spyOn(performance, 'now').mockImplementation(() => now() + time.passedMs);
+  performance.now = () => now() + time.passedMs;
   return time;
 });
 

@@ -21,7 +21,6 @@ const acme: SpanVocabulary = {
   tags: ['acme.tags', 'acme.tag'],
 };
 
-/** Records a span with these attributes. */
 function runOf(attributes: Record<string, unknown>, options: RunSpanProcessorOptions = { vocabularies: [acme] }) {
   const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor(options)] });
   tracer.startSpan('work', { attributes: attributes as never }).end();

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { filesUnder, read } from './repository.ts';
 
 // A test file's name says which project of vitest.config.ts runs it. These checks find the files in the wrong project.
@@ -15,16 +15,18 @@ it('a test file that loads modules again or configures tracing does not share it
   expect(shared.filter(({ code }) => changesItsWorker.test(code)).map(({ path }) => path)).toEqual([]);
 });
 
-it('a test file that shares its worker restores the timers that it replaces', () => {
-  const restores = ({ code }: { readonly code: string }): boolean =>
-    /(onTestFinished|afterEach)\(\(\) => void vi\.useRealTimers\(\)\)/.test(code);
-  const replacing = shared.filter(({ code }) => /\bvi\.useFakeTimers\(/.test(code));
-  expect(replacing.filter((file) => !restores(file)).map(({ path }) => path)).toEqual([]);
-});
-
 it('a test file in virtual time shares no worker with files in real time', () => {
   const usesVirtualTime = /support\/(virtual-timers|delivery|processes|scripted-service)\.ts'|stepped-server\.ts'/;
   // vitest.config.ts lists those of clients/, which also run with another transport.
   const real = files.filter(({ path }) => !/^clients\/|\.(isolated|program|virtual)\.test\.ts$/.test(path));
   expect(real.filter(({ code }) => usesVirtualTime.test(code)).map(({ path }) => path)).toEqual([]);
+});
+
+it.each([1, 2])('what `vi` replaces in a test is restored before the next one: %i', () => {
+  const replaced = [process.env.STUBBED, 'stubbed' in globalThis, vi.isFakeTimers(), vi.isMockFunction(Date.parse)];
+  expect(replaced).toEqual([undefined, false, false, false]);
+  vi.stubEnv('STUBBED', 'yes')
+    .stubGlobal('stubbed', true)
+    .useFakeTimers({ toFake: ['setTimeout'] });
+  vi.spyOn(Date, 'parse');
 });

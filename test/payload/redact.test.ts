@@ -21,7 +21,6 @@ const shown = (value: unknown, options?: RedactOptions, limits: Partial<typeof L
 
 const rulesOf = (options?: RedactOptions) => ({ payload: { ...LIMITS, redaction: redact(options) } });
 
-/** JSON text of inputs or outputs. */
 function jsonOf(field: 'inputs' | 'outputs', value: unknown, rules: PayloadRules): string {
   return encodePayload(field, value, makeSink({ payload: rules }).capture).json;
 }

@@ -10,7 +10,6 @@ type Kept = readonly [source: string, value: unknown];
 const S = 'k9Xw27abQ4';
 const BEARER = `Bearer ${S}`;
 const BASIC = 'Basic YWRhOmxvdmVsYWNl';
-/** Arbitrary digits and letters. */
 export const filler = (length: number): string => 'a1B2c3D4e5'.repeat(30).slice(0, length);
 const hex = (length: number): string => '0123456789abcdef'.repeat(8).slice(0, length);
 const at = (scheme: string, rest: string): string => `${scheme}:/${'/'}${rest}`;

@@ -6,7 +6,6 @@ import { KEPT, MASKED } from './redaction-cases.ts';
 
 const MASK = '[Redacted]';
 
-/** Returns the recorded form of an argument. */
 function recorded(value: unknown): unknown {
   const recorder = record();
   traceable((_: unknown) => undefined, { name: 'work' })({ value });

@@ -11,7 +11,6 @@ function hides(key: string, value: unknown = 'k9Xw27abQ4', keys?: readonly strin
 
 const list = (text: string): string[] => text.split(/,\s+/);
 
-/** Names of secrets. */
 const SECRET =
   list(`authorization, Authorization, proxy-authorization, cookie, Set-Cookie, cookies, x-api-key, api_key, apiKey, apikey,
   APIKey, OPENAI_API_KEY, openaiApiKey, secret, clientSecret, client_secret, clientsecret, password, db.password,

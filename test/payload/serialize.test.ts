@@ -171,18 +171,8 @@ const KEYS =
   `a content max_tokens name value key headers rawHeaders toJSON constructor __proto__ password apiKey token tokens
   session signature thinking logprob https://a.b/?token=${S}`.split(/\s+/);
 const SNIPPETS = [
-  '',
-  ' ',
-  'prose of several words',
-  S,
-  'Bearer ',
-  ': ',
-  '\r\n',
-  '"',
-  '\\',
-  '{"password":"',
-  '{"a":1}',
-  '[',
+  ...['', ' ', 'prose of several words', S, 'Bearer ', ': ', '\r\n'],
+  ...['"', '\\', '{"password":"', '{"a":1}', '['],
 ];
 const MORE_SNIPPETS =
   'authorization cookie x-api-key = @ https://a.b/ postgres:// ?page=2 &api_key= /login 😀 é data: \ud800';

@@ -16,7 +16,6 @@ async function runspan(...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
-/** Returns what a store file contains. */
 async function contentOf(path: string): Promise<unknown> {
   const store = await openLocalStore(path);
   const runs = async (scope: Scope): Promise<unknown[]> => {

@@ -28,7 +28,6 @@ beforeEach(async () => {
   for (const table of TABLES) await db.command(sql(`TRUNCATE TABLE ${table}`));
 });
 
-/** Returns the number of rows in each table. */
 async function rowCounts(): Promise<Record<string, number>> {
   const counts = TABLES.map(async (table) => {
     const [row] = await db.rows<{ n: number }>(
@@ -111,10 +110,8 @@ describe('a deletion in ClickHouse', () => {
 
   test('deletes more runs than fit in a parameter of a query', async () => {
     const store = await openStore();
-    await store.apply(
-      SCOPE,
-      Array.from({ length: 4_000 }, (_, at) => simple(at)),
-    );
+    const runs = Array.from({ length: 4_000 }, (_, at) => simple(at));
+    await store.apply(SCOPE, runs);
     await store.settled();
     const removed = { runs: 4_000, traces: 4_000 };
     expect(await store.remove(SCOPE, { kind: 'project', id: 'shop' })).toEqual(removed);
@@ -161,10 +158,8 @@ describe('the maximum age of traces in ClickHouse', () => {
 
   test('deletes the other traces of a day from which a trace was deleted later', async () => {
     const store = await openStore();
-    await store.apply(
-      SCOPE,
-      [1, 2].map((number) => simple(number, { start_time: new Date().toISOString() })),
-    );
+    const runs = [1, 2].map((number) => simple(number, { start_time: new Date().toISOString() }));
+    await store.apply(SCOPE, runs);
     await store.settled();
     const nowMs = Date.now();
     moveClock(20 * DAY_MS);

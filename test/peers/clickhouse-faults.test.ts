@@ -25,7 +25,6 @@ async function startReceiver(): Promise<{ readonly store: ClickHouseStore; reado
   return { store, receiver: await start({ store }) };
 }
 
-/** Sends a run to `POST /runs`. */
 function send(
   receiver: Receiver,
   number: number,
@@ -301,10 +300,8 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
   const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
   await setFaults({ match: 'INSERT INTO runs', code: 241 });
   const restoreClock = moveClock(-60_000);
-  await store.apply(
-    { tenant },
-    Array.from({ length: 2_500 }, (_, at) => post(10_000 + at)),
-  );
+  const runs = Array.from({ length: 2_500 }, (_, at) => post(10_000 + at));
+  await store.apply({ tenant }, runs);
   restoreClock();
   await store.close();
   await setFaults({ match: 'INSERT INTO runs', held: true });
@@ -312,7 +309,6 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
   const later = await ClickHouseStore.open(url);
   onTestFinished(() => later.close());
   vi.spyOn(StoreClock.prototype, 'synchronize').mockResolvedValue();
-  onTestFinished(() => void vi.restoreAllMocks());
   await vi.waitFor(() => expect(inserted.mock.calls.some(([table]) => table === 'runs')).toBe(true), 10_000);
   await db.command(
     sql(
@@ -335,7 +331,6 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
 }, 40_000);
 
 test('The changes of a receiver whose clock is late count as the latest', async () => {
-  onTestFinished(() => void vi.useRealTimers());
   const tenant = { tenant: 'late clock' };
   const [store, late] = [await openStore(), await openStore()];
   const feedback = { id: 'f', run_id: id(97), key: 'liked', created_at: second(1), modified_at: second(1) };

@@ -10,9 +10,7 @@ interface OtlpSpan {
 
 export interface Collector {
   readonly url: string;
-  /** The bodies of requests, by path. */
   bodies(path: string): string[];
-  /** The spans of OTLP requests with JSON. */
   spans(path: string): OtlpSpan[];
 }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import type { Snippet } from '../package/snippets.ts';
-import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
+import { type OpenAiServer, startOpenAiServer, USAGE_METADATA as USAGE } from '../support/openai-server.ts';
 import { startProgram, startRunspan } from '../support/program.ts';
 import { asInstalled, packagesFor, snippetsIn } from './application.ts';
 import { type Collector, startCollector } from './collector.ts';
@@ -58,13 +58,6 @@ function linesOf(tree = ''): string[] {
   return tree.trimEnd().split('\n').sort();
 }
 
-const USAGE = {
-  input_tokens: 20,
-  output_tokens: 9,
-  total_tokens: 29,
-  input_token_details: { cache_read: 8 },
-  output_token_details: { reasoning: 3 },
-};
 const QUESTION = { messages: [{ role: 'user', content: 'tea? a page about tea' }] };
 const ANSWER = { role: 'assistant', content: 'It is raining.' };
 const OF_TRACE = { user_id: 'u1', thread_id: 's1' };

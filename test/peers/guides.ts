@@ -6,7 +6,6 @@ import { read } from '../package/repository.ts';
 import { type Snippet, snippetsOf } from '../package/snippets.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 
-/** Returns the snippets of a page. */
 export function guide(page: string): readonly Snippet[] {
   return snippetsOf(page, read(page));
 }

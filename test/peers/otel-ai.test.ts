@@ -6,7 +6,6 @@ import { printedByAi } from './otel-runs.ts';
 
 const run = (major: string, form?: string) => printedByAi<RunRecord[]>('otel-ai-program.mjs', major, form);
 
-/** An expected run. */
 interface Golden {
   /** The name and the type, indented by the depth in the tree. */
   readonly at: string;

@@ -15,9 +15,7 @@ interface Answer {
 }
 
 interface Traced {
-  /** What the client was answered. */
   readonly answers: readonly Answer[];
-  /** The runs of both processes. */
   readonly runs: readonly RunRecord[];
 }
 

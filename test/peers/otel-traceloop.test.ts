@@ -17,7 +17,6 @@ afterAll(() => server.close());
 
 const QUIET = { TRACELOOP_TELEMETRY: 'false' };
 
-/** Returns the result of the program and its runs. */
 async function traced(deed: string): Promise<{ result: unknown; runs: DrawnRun[] }> {
   const { result, runs } = await printedBy<{ result: unknown; runs: RunRecord[] }>(
     'traceloop-program.mjs',

@@ -109,7 +109,6 @@ async function recorded(name: string, agent: Agent, more: Readonly<Record<string
 /** Several programs start at the same time. */
 const LIFE_MAX_MS = 100_000;
 
-/** Runs a program with the Node whose modules can be patched. */
 function started(args: readonly string[], cwd: string, more: Readonly<Record<string, string>> = {}): Promise<Ended> {
   return startProgram([laterNode(), ...args], { ...env, ...more }, cwd, LIFE_MAX_MS).ended;
 }

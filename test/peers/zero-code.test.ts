@@ -36,12 +36,10 @@ function alone(...command: string[]): Promise<Ended> {
   return ended;
 }
 
-/** Runs an ES module without runspan. */
 const moduleAlone = (name: string): Promise<Ended> => alone('node', join(programs, name));
 
 const typedAlone = (): Promise<Ended> => alone('node_modules/.bin/tsx', 'programs/typed.ts');
 
-/** Runs a command under `runspan dev`. */
 function traced(command: readonly string[]): Promise<Ended> {
   return startRunspan(['dev', '--port', '0', '--', ...command], env, folder).ended;
 }
@@ -61,13 +59,11 @@ async function expectTraces(command: readonly string[], traces: readonly string[
   expect({ ...ended, stdout: withoutTraces(ended.stdout, traces) }).toEqual(without);
 }
 
-/** The arguments of Node that run a program as CommonJS. */
 async function asCommonJs(name: string): Promise<string[]> {
   const text = readFileSync(join(programs, name), 'utf8');
   return ['--input-type=commonjs', '-e', (await transformWithEsbuild(text, name, { format: 'cjs' })).code];
 }
 
-/** Bundles a program into one file, as frameworks do. */
 async function bundled(name: string): Promise<string> {
   const path = join(bundles.path, `${name}.cjs`);
   const esbuild = join(folder, 'node_modules/.bin/esbuild');

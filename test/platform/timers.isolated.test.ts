@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { delay, runInRootContext, setSoon, setTimer } from '#src/platform/timers.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { moduleText, runNode } from '../support/program.ts';
@@ -8,10 +8,6 @@ import { moduleText, runNode } from '../support/program.ts';
 const storage = new AsyncLocalStorage<string>();
 const seenIn = (start: (callback: () => void) => unknown): Promise<string | undefined> =>
   storage.run('request', () => new Promise((resolve) => start(() => resolve(storage.getStore()))));
-
-afterEach(() => {
-  vi.useRealTimers();
-});
 
 describe('timers', () => {
   it('call the callback outside the async context in which they were set', async () => {
@@ -30,7 +26,6 @@ describe('timers', () => {
 
   it('accept a time that has already passed, without a warning of Node', async () => {
     const warn = vi.spyOn(process, 'emitWarning');
-    onTestFinished(() => warn.mockRestore());
 
     await new Promise<void>((resolve) => setTimer(resolve, -0.5));
     await delay(-0.5, undefined);
@@ -83,7 +78,6 @@ describe('delay', () => {
     [undefined, false],
   ])('with holdsProcess %s keeps the process alive: %s', async (holdsProcess, isHeld) => {
     const unref = vi.spyOn(Object.getPrototypeOf(setTimer(() => {}, 1)), 'unref');
-    onTestFinished(() => unref.mockRestore());
     await Promise.all([delay(1, undefined, holdsProcess), new Promise<void>((resolve) => setTimer(resolve, 2))]);
     expect(unref).toHaveBeenCalledTimes(isHeld ? 0 : 1);
   });

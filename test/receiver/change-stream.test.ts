@@ -102,7 +102,6 @@ describe('a change stream', () => {
 
   test('of a project gets a comment every 15 seconds, whatever happens in other projects', async () => {
     vi.useFakeTimers();
-    onTestFinished(() => void vi.useRealTimers());
     const [store, ended] = [new MemoryStore(), new AbortController()];
     const stream = changeStream(store, { ...DEFAULT_SCOPE, project: 'chat' }, ended.signal, async () => true);
     await stream.next();

@@ -57,57 +57,46 @@ describe('a call costs what its provider lists', () => {
     (provider: string) =>
     (model: string, ...given: Parameters<typeof counts>): Call => ({ provider, model, usage: counts(...given) });
   const [claude, openai, google] = [callOf('anthropic'), callOf('openai'), callOf('google_genai')];
-  const [mistral, xai] = [callOf('mistralai'), callOf('xai')];
+  const [mistral, xai, deepseek] = [callOf('mistralai'), callOf('xai'), callOf('deepseek')];
+  const at = (time: string, call: Call): Call => ({ ...call, at: `${time}.000000Z` });
   const hour = { ephemeral_1hr_input_tokens: 1_000 };
-  const sonar = { provider: 'perplexity', model: 'sonar', usage: counts(100, 200) };
-  const gemini = 'gemini-2.5-flash';
+  const minutes = { ephemeral_5m_input_tokens: 8_000 };
+  const both = { cache_read: 4_000, ephemeral_5m_input_tokens: 3_000, ...hour };
+  const searches = { usage: { service_tier: 'standard', server_tool_use: { web_search_requests: 3 } } };
+  const [opus, sonnet, gemini] = ['claude-opus-5', 'claude-sonnet-4-5', 'gemini-2.5-flash'] as const;
+  const [realtime, embed] = ['gpt-realtime', 'text-embedding-3-small'] as const;
+  const [longOpus, chat] = [claude('claude-opus-4-6', 250_000, 100), 'deepseek-chat'] as const;
+  const [cached, half] = [{ cache_read: 500, audio: 600, audio_cache_read: 400 }, { cache_read: 100_000 }];
+  const toMini = { model: 'gpt-5-mini', usage: counts(1_000, 100) };
+  const reasoned = { ...counts(100, 20), total_tokens: 420, output_token_details: { reasoning: 300 } };
 
   test.each<[what: string, call: Call, dollarsPerMillion: number]>([
     // Claude Opus 5: 5, output 25, cache read 0.5, cache write 6.25, for 1 hour 10.
-    ['Claude', claude('claude-opus-5', 1_000, 100), 1_000 * 5 + 100 * 25],
-    [
-      'Claude, cache read',
-      claude('claude-opus-5', 10_000, 100, { cache_read: 9_000 }),
-      9_000 * 0.5 + 1_000 * 5 + 2_500,
-    ],
-    ['Claude, cache write', claude('claude-opus-5', 9_000, 0, { cache_creation: 8_000 }), 8_000 * 6.25 + 1_000 * 5],
-    [
-      'Claude, cache write for 5 minutes',
-      claude('claude-opus-5', 9_000, 0, { ephemeral_5m_input_tokens: 8_000 }),
-      8_000 * 6.25 + 1_000 * 5,
-    ],
-    ['Claude, cache write for 1 hour', claude('claude-opus-5', 1_500, 10, hour), 1_000 * 10 + 500 * 5 + 10 * 25],
+    ['Claude', claude(opus, 1_000, 100), 1_000 * 5 + 100 * 25],
+    ['Claude, cache read', claude(opus, 10_000, 100, { cache_read: 9_000 }), 9_000 * 0.5 + 1_000 * 5 + 2_500],
+    ['Claude, cache write', claude(opus, 9_000, 0, { cache_creation: 8_000 }), 8_000 * 6.25 + 1_000 * 5],
+    ['Claude, cache write for 5 minutes', claude(opus, 9_000, 0, minutes), 8_000 * 6.25 + 1_000 * 5],
+    ['Claude, cache write for 1 hour', claude(opus, 1_500, 10, hour), 1_000 * 10 + 500 * 5 + 10 * 25],
     [
       'Claude, cache writes of both lifetimes and a read',
-      claude('claude-opus-5', 10_000, 10, { cache_read: 4_000, ephemeral_5m_input_tokens: 3_000, ...hour }),
+      claude(opus, 10_000, 10, both),
       4_000 * 0.5 + 3_000 * 6.25 + 1_000 * 10 + 2_000 * 5 + 10 * 25,
     ],
     ['a dated name', claude('claude-haiku-4-5-20251001', 1_000, 100), 1_000 * 1 + 100 * 5],
     ['another order of the name', claude('claude-4.5-haiku', 1_000, 100), 1_000 * 1 + 100 * 5],
     ['an old model', claude('claude-3-haiku-20240307', 1_000, 100, { cache_read: 500 }), 500 * 0.25 + 500 * 0.03 + 125],
-    ['a short prompt', claude('claude-sonnet-4-5', 200_000, 100), 200_000 * 3 + 100 * 15],
-    ['a long prompt', claude('claude-sonnet-4-5', 200_001, 100), 200_001 * 6 + 100 * 22.5],
+    ['a short prompt', claude(sonnet, 200_000, 100), 200_000 * 3 + 100 * 15],
+    ['a long prompt', claude(sonnet, 200_001, 100), 200_001 * 6 + 100 * 22.5],
     [
       'a long prompt from a cache',
-      claude('claude-sonnet-4-5', 300_000, 100, { cache_read: 250_000, ephemeral_1h_input_tokens: 10_000 }),
+      claude(sonnet, 300_000, 100, { cache_read: 250_000, ephemeral_1h_input_tokens: 10_000 }),
       250_000 * 0.6 + 10_000 * 12 + 40_000 * 6 + 100 * 22.5,
     ],
-    [
-      'a long prompt before its surcharge ended',
-      { ...claude('claude-opus-4-6', 250_000, 100), at: '2026-03-12T23:59:59.000000Z' },
-      250_000 * 10 + 100 * 37.5,
-    ],
-    [
-      'a long prompt after its surcharge ended',
-      { ...claude('claude-opus-4-6', 250_000, 100), at: '2026-03-13T00:00:00.000000Z' },
-      250_000 * 5 + 100 * 25,
-    ],
+    ['a long prompt before its surcharge ended', at('2026-03-12T23:59:59', longOpus), 250_000 * 10 + 100 * 37.5],
+    ['a long prompt after its surcharge ended', at('2026-03-13T00:00:00', longOpus), 250_000 * 5 + 100 * 25],
     [
       'Claude with 3 web searches, at 10 per thousand',
-      {
-        ...claude('claude-opus-5', 1_000, 100),
-        outputs: { usage: { service_tier: 'standard', server_tool_use: { web_search_requests: 3 } } },
-      },
+      { ...claude(opus, 1_000, 100), outputs: searches },
       1_000 * 5 + 100 * 25 + 3 * 10_000,
     ],
     ['Claude on Vertex AI', { provider: 'google_vertexai', model: 'claude-haiku-4-5', usage: counts(10, 1) }, 10 + 5],
@@ -119,37 +108,21 @@ describe('a call costs what its provider lists', () => {
     ['GPT, fine-tuned', openai('ft:gpt-4o-mini-2024-07-18:me::1', 1_000, 100), 1_000 * 0.3 + 100 * 1.2],
     ['GPT, an alias', openai('gpt-5-chat-latest', 1_000, 100), 1_000 * 1.25 + 100 * 10],
     ['GPT, a short prompt', openai('gpt-5.4', 271_999, 100), 271_999 * 2.5 + 100 * 15],
-    [
-      'GPT, a long prompt',
-      openai('gpt-5.4', 272_000, 100, { cache_read: 72_000 }),
-      200_000 * 5 + 72_000 * 0.5 + 100 * 22.5,
-    ],
-    ['o3 before its price fell', { ...openai('o3', 100, 10), at: '2025-06-09T12:00:00.000000Z' }, 100 * 10 + 10 * 40],
-    ['o3 after its price fell', { ...openai('o3', 100, 10), at: '2025-06-10T00:00:00.000000Z' }, 100 * 2 + 10 * 8],
-    ['an embedding', openai('text-embedding-3-small', 1_000, 0), 1_000 * 0.02],
-    [
-      'an embedding without an output count',
-      { provider: 'openai', model: 'text-embedding-3-small', usage: { input_tokens: 1_000 } },
-      1_000 * 0.02,
-    ],
-    [
-      'an embedding without a provider, which costs the same everywhere',
-      { model: 'text-embedding-3-small', usage: { input_tokens: 1_000 } },
-      1_000 * 0.02,
-    ],
+    ['GPT, a long prompt', openai('gpt-5.4', 272_000, 100, { cache_read: 72_000 }), 200_000 * 5 + 36_000 + 2_250],
+    ['o3 before its price fell', at('2025-06-09T12:00:00', openai('o3', 100, 10)), 100 * 10 + 10 * 40],
+    ['o3 after its price fell', at('2025-06-10T00:00:00', openai('o3', 100, 10)), 100 * 2 + 10 * 8],
+    ['an embedding', openai(embed, 1_000, 0), 1_000 * 0.02],
+    ['one without an output count', { provider: 'openai', model: embed, usage: { input_tokens: 1_000 } }, 1_000 * 0.02],
+    ['one that costs the same everywhere', { model: embed, usage: { input_tokens: 1_000 } }, 1_000 * 0.02],
     [
       'audio in both directions',
-      openai('gpt-realtime', 1_000, 300, { audio: 600 }, { audio: 200 }),
+      openai(realtime, 1_000, 300, { audio: 600 }, { audio: 200 }),
       600 * 32 + 400 * 4 + 200 * 64 + 100 * 16,
     ],
-    [
-      'cached audio',
-      openai('gpt-realtime', 1_000, 0, { cache_read: 500, audio: 600, audio_cache_read: 400 }),
-      400 * 0.4 + 100 * 0.4 + 200 * 32 + 300 * 4,
-    ],
+    ['cached audio', openai(realtime, 1_000, 0, cached), 400 * 0.4 + 100 * 0.4 + 200 * 32 + 300 * 4],
     [
       'cached text beside audio',
-      openai('gpt-realtime', 1_000, 0, { cache_read: 100, audio: 600, audio_cache_read: 0 }),
+      openai(realtime, 1_000, 0, { cache_read: 100, audio: 600, audio_cache_read: 0 }),
       100 * 0.4 + 600 * 32 + 300 * 4,
     ],
     ['a transcription', openai('gpt-4o-transcribe', 1_000, 50, { audio: 900 }), 900 * 6 + 100 * 2.5 + 50 * 10],
@@ -158,12 +131,8 @@ describe('a call costs what its provider lists', () => {
       openai('gpt-image-1', 500, 1_000, { image: 400 }, { image: 1_000 }),
       400 * 10 + 100 * 5 + 1_000 * 40,
     ],
-    ['GPT on Azure', { provider: 'azure', model: 'gpt-5-mini', usage: counts(1_000, 100) }, 1_000 * 0.25 + 100 * 2],
-    [
-      'GPT on Azure, by the name of its OpenTelemetry convention',
-      { provider: 'az.ai.openai', model: 'gpt-5-mini', usage: counts(1_000, 100) },
-      1_000 * 0.25 + 100 * 2,
-    ],
+    ['GPT on Azure', { provider: 'azure', ...toMini }, 1_000 * 0.25 + 100 * 2],
+    ['GPT on Azure, by the name in OpenTelemetry', { provider: 'az.ai.openai', ...toMini }, 1_000 * 0.25 + 100 * 2],
     ['a model of an unknown provider', { model: 'gpt-4o-mini', usage: counts(1_000, 100) }, 1_000 * 0.15 + 100 * 0.6],
     // Gemini 2.5 Flash: 0.3, audio 1, cache read 0.03, of audio 0.1, output 2.5.
     ['Gemini', google(gemini, 1_000, 100), 1_000 * 0.3 + 100 * 2.5],
@@ -173,40 +142,20 @@ describe('a call costs what its provider lists', () => {
     ['Gemini, cache read', google(gemini, 1_000, 10, { cache_read: 900, text: 1_000 }), 900 * 0.03 + 100 * 0.3 + 25],
     ['Gemini, a name with a prefix', google(`models/${gemini}`, 1_000, 100), 1_000 * 0.3 + 100 * 2.5],
     ['Gemini, a short prompt', google('gemini-2.5-pro', 200_000, 10), 200_000 * 1.25 + 10 * 10],
-    [
-      'Gemini, a long prompt',
-      google('gemini-2.5-pro', 200_001, 10, { cache_read: 100_000 }),
-      100_000 * 0.25 + 100_001 * 2.5 + 10 * 15,
-    ],
+    ['Gemini, a long prompt', google('gemini-2.5-pro', 200_001, 10, half), 100_000 * 0.25 + 100_001 * 2.5 + 10 * 15],
     ['Mistral', mistral('mistral-large-2512', 1_000, 100), 1_000 * 0.5 + 100 * 1.5],
     ['Mistral, cache read', mistral('mistral-small-2603', 1_000, 0, { cache_read: 600 }), 400 * 0.15 + 600 * 0.015],
     ['Mistral, an alias', mistral('mistral-large-latest', 1_000, 100), 1_000 * 2 + 100 * 6],
     ['Grok, a prompt below the long ones', xai('grok-4.6', 199_999, 10), 199_999 * 2 + 10 * 6],
     ['Grok, a long prompt', xai('grok-4.6', 200_000, 10, { cache_read: 150_000 }), 50_000 * 4 + 150_000 * 1 + 10 * 12],
-    [
-      'Grok, whose output count excludes reasoning',
-      {
-        ...xai('grok-4.6', 0, 0),
-        usage: { ...counts(100, 20), total_tokens: 420, output_token_details: { reasoning: 300 } },
-      },
-      100 * 2 + 320 * 6,
-    ],
-    [
-      'DeepSeek in the night',
-      { provider: 'deepseek', model: 'deepseek-chat', usage: counts(1_000, 100), at: '2025-03-01T20:00:00.000000Z' },
-      1_000 * 0.135 + 100 * 0.55,
-    ],
+    ['Grok, with reasoning beside its output', { ...xai('grok-4.6', 0, 0), usage: reasoned }, 100 * 2 + 320 * 6],
+    ['DeepSeek in the night', at('2025-03-01T20:00:00', deepseek(chat, 1_000, 100)), 1_000 * 0.135 + 100 * 0.55],
     [
       'DeepSeek in the day, cache read',
-      {
-        provider: 'deepseek',
-        model: 'deepseek-chat',
-        usage: counts(1_000, 100, { cache_read: 400 }),
-        at: '2025-03-01T12:00:00.000000Z',
-      },
+      at('2025-03-01T12:00:00', deepseek(chat, 1_000, 100, { cache_read: 400 })),
       600 * 0.27 + 400 * 0.07 + 100 * 1.1,
     ],
-    ['a search service, at 12 per thousand requests', sonar, 100 * 1 + 200 * 1 + 12_000],
+    ['a search service, at 12 per thousand requests', callOf('perplexity')('sonar', 100, 200), 100 + 200 + 12_000],
   ])('%s', (_, call, expected) => {
     const { cost, table, reason } = priced(call);
     expect(reason).toBeUndefined();

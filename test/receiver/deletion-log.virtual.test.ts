@@ -1,13 +1,12 @@
 import '../support/virtual-timers.ts';
 
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
 import { logLines } from '../support/log-lines.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
 test('every deleted run is logged within a minute, in at most one line per minute', async () => {
-  const now = vi.spyOn(performance, 'now').mockImplementation(() => virtualClock.nowMs);
-  onTestFinished(() => now.mockRestore());
+  vi.spyOn(performance, 'now').mockImplementation(() => virtualClock.nowMs);
   const lines = logLines('warn');
   const subscribers = new Subscribers('the limits');
   const report = (runs: number) => subscribers.report({ tenant: '', traces: [], forgotten: { traces: 2, runs } });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { pathSegment } from '#src/receiver/domain/path-segment.ts';
 import type { Receiver } from '#src/receiver.ts';
@@ -21,8 +21,6 @@ function send(receiver: Receiver) {
 }
 
 const remove = (receiver: Receiver, path: string) => call(`${receiver.url}/query/${path}`, 'DELETE');
-
-afterEach(() => vi.restoreAllMocks());
 
 test('a request that sends deleted runs again says how many messages were discarded', async () => {
   const receiver = await filled();

@@ -12,7 +12,6 @@ import { record } from '../instrument/recorder.ts';
 import { onlyRun } from '../integrations/local-openai.ts';
 import { cases } from '../support/campaign.ts';
 
-/** Returns the payloads of a request that is recorded with an answer. */
 async function recorded(format: Format, body: object, answer = ANSWER): Promise<Pick<RunFields, 'inputs' | 'outputs'>> {
   const exchange: Exchange = { ...exchangeOf(format, { title: '' }), response: format.response(answer, format.counts) };
   if (format.provider === 'amazon_bedrock')

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { CHILD, call, issueAt, makeRun, part, type Reply, ROOT, sendJson, sendParts, start } from './wire.ts';
 
@@ -152,7 +152,6 @@ describe('feedback without a token', () => {
 describe('a feedback token', () => {
   function setTime(now = NOW): void {
     vi.useFakeTimers({ toFake: ['Date'], now: new Date(now) });
-    onTestFinished(() => void vi.useRealTimers());
   }
   const fieldsOf = (fields: Record<string, unknown>) => ({ run_id: ROOT, feedback_key: 'liked', ...fields });
 

@@ -1,6 +1,6 @@
 import { Client } from 'langsmith';
 import { request } from 'undici';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -84,16 +84,12 @@ describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
     const [payload = '', signature = ''] = text.split('.');
     const forged = Buffer.from(Buffer.from(payload, 'base64url').toString().replace('user_liked', 'user_hated'));
     const other = (await (await setUp({ strict })).createToken()).text;
+    const flipped = (character: string) => (character === 'A' ? 'B' : 'A');
     const wrong = [
-      CHILD,
-      'x',
-      '.',
-      payload,
-      `${payload}.`,
-      `.${signature}`,
-      `${forged.toString('base64url')}.${signature}`,
+      ...[CHILD, 'x', '.', payload, `${payload}.`, `.${signature}`, other],
+      ...[`${forged.toString('base64url')}.${signature}`, `${payload}.${signature.replace(/./, flipped)}`],
     ];
-    for (const each of [...wrong, `${payload}.${signature.replace(/./, (c) => (c === 'A' ? 'B' : 'A'))}`, other]) {
+    for (const each of wrong) {
       expect((await post(url.replace(text, each), { score: 1 })).status).toBe(404);
       expect((await call(`${url.replace(text, each)}?score=1`, 'GET')).status).toBe(404);
     }
@@ -189,7 +185,6 @@ describe('pages of any origin', () => {
 describe('tokens', () => {
   test('are revoked by their URL, or all tokens of a run together', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
     const { receiver, createToken, feedback } = await setUp();
     const statuses = (tokens: readonly Token[]) =>
       Promise.all(tokens.map(async ({ url }) => (await post(url, { score: 1 })).status));
@@ -212,7 +207,6 @@ describe('tokens', () => {
 
   test('are signed with a new secret each 30 days, and stay valid, also in a receiver that starts later', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
     const store = new MemoryStore();
     const { receiver, createToken } = await setUp({ store });
     const expires_in = { days: 365 };
@@ -239,7 +233,6 @@ describe('tokens', () => {
 
   test('are signed with the earlier secret while the store cannot write', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
     const store = new MemoryStore();
     const { receiver, createToken } = await setUp({ store });
     await createToken();

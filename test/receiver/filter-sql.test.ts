@@ -10,36 +10,15 @@ import { openConnection } from './local-store.ts';
 const TRACE = '0193b3a0-0000-7000-8000-000000000001';
 
 const FILTERS = [
-  'name:a',
-  'name:a,b',
-  'name:a*,*b,*c*',
-  'type:llm model:x',
-  'status:error',
-  'status:success',
-  'project:shop',
-  'project:shop,lab',
-  `trace:${TRACE}`,
-  `run:${TRACE}`,
-  'thread:t user:ada',
-  'tag:a,b*',
-  'error:money',
-  'meta.plan',
-  'meta.plan:pro,b*',
-  'tag:a meta.plan:pro',
-  'meta.user_id=ada',
-  'feedback.liked',
-  'feedback.liked>=0.5',
-  'feedback.topic:refund',
-  'latency:1s..2s',
-  'tokens>10 input_tokens<5 output_tokens=1 cost>0.5',
-  'cached<50%',
-  'is:root',
-  'since:2026-11-20T07:00:00Z before:2026-11-20T08:00:00Z',
-  'name:a OR -(type:llm tag:x)',
+  ...['name:a', 'name:a,b', 'name:a*,*b,*c*', 'type:llm model:x', 'status:error', 'status:success', 'project:shop'],
+  ...['project:shop,lab', `trace:${TRACE}`, `run:${TRACE}`, 'thread:t user:ada', 'tag:a,b*', 'error:money'],
+  ...['meta.plan', 'meta.plan:pro,b*', 'tag:a meta.plan:pro', 'meta.user_id=ada', 'feedback.liked'],
+  ...['feedback.liked>=0.5', 'feedback.topic:refund', 'latency:1s..2s'],
+  ...['tokens>10 input_tokens<5 output_tokens=1 cost>0.5', 'cached<50%', 'is:root'],
+  ...['since:2026-11-20T07:00:00Z before:2026-11-20T08:00:00Z', 'name:a OR -(type:llm tag:x)'],
   'any(name:a tokens>1)',
 ];
 
-/** Returns the statement and its parameters. Bytes are written as hex digits. */
 function shown({ sql, params }: Sql<unknown>): string {
   const texts = params.map((param) =>
     param instanceof Uint8Array ? Buffer.from(param).toString('hex') : JSON.stringify(param),

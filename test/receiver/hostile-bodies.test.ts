@@ -26,7 +26,6 @@ const pieces = fc.constantFrom(
   '[[[[',
 );
 const assembled = fc.array(pieces, { maxLength: 20 }).map((all) => Buffer.from(all.join('')));
-/** The valid body with some bytes replaced or removed. */
 const mutated = fc
   .array(fc.tuple(fc.nat(valid.length - 1), fc.nat(40), bytes), { minLength: 1, maxLength: 3 })
   .map((edits) => edits.reduce((body, [at, cut, put]) => splice(body, at, cut, put), valid));

@@ -16,7 +16,6 @@ import {
   start,
 } from './wire.ts';
 
-/** The required fields of simple ingestion. */
 function makePost(fields: Record<string, unknown> = {}): Record<string, unknown> {
   return { id: ROOT, name: 'answer', run_type: 'chain', inputs: { a: 1 }, start_time: START, ...fields };
 }

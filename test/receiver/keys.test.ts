@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { BlockList } from 'node:net';
 import { request } from 'undici';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { RunLimits } from '#src/receiver/http/run-limits.ts';
 import { isKey, keyIdOf, newKey, type StoredKey } from '#src/receiver/store/key-store.ts';
 import { MemoryStore } from '#src/receiver.ts';
@@ -19,7 +19,6 @@ const CACHE_MS = 1_000;
 
 function fakeClock(): (ms: number) => void {
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
-  onTestFinished(() => void vi.useRealTimers());
   return (ms) => void vi.advanceTimersByTime(ms);
 }
 

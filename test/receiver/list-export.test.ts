@@ -76,10 +76,8 @@ test.each([
   ['traces', 250, 250],
 ])('%s: a limit of %i rows is kept over several pages', async (list, limit, rows) => {
   const store = new MemoryStore({ runsMax: 10_000 });
-  await store.apply(
-    DEFAULT_SCOPE,
-    Array.from({ length: 1_000 }, (_, index) => run(index + 1, { at: index, ms: 5 })),
-  );
+  const stored = Array.from({ length: 1_000 }, (_, index) => run(index + 1, { at: index, ms: 5 }));
+  await store.apply(DEFAULT_SCOPE, stored);
   const { url } = await start({ store });
   const { body } = await request(`${url}/query/export?format=csv&list=${list}&limit=${limit}`);
   const ids = (await body.text()).split('\r\n').map((line) => line.split(',')[20]);

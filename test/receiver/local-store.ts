@@ -22,7 +22,6 @@ export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, projectMaxAgeMs: {}, max
 /** Calls a function after the test, or after all tests of a file. */
 type WhenDone = (work: () => Promise<void> | void) => void;
 
-/** Returns a path in a folder that is deleted after the test. */
 export function storePath(whenDone: WhenDone = onTestFinished): string {
   const folder = temporaryFolder();
   whenDone(folder.remove);
@@ -68,14 +67,12 @@ export async function openLocalStore(
   return store;
 }
 
-/** Returns the runs that match a query. */
 export async function runsIn(store: Store, query: RunQuery = {}, scope = DEFAULT_SCOPE): Promise<StoredRun[]> {
   const runs: StoredRun[] = [];
   for await (const text of store.runs(scope, parsedQuery(query))) runs.push(JSON.parse(text));
   return runs;
 }
 
-/** Indexes all runs, over a separate connection. */
 export async function indexAll(path: string): Promise<void> {
   const connection = new SqliteConnection(await loadEngine(), path);
   const index = new SqliteIndex(connection);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { AssembledRun } from '#src/receiver/domain/assemble.ts';
 import {
@@ -102,10 +102,8 @@ describe('a memory store', () => {
     const changes: StoreChange[] = [];
     store.subscribe(DEFAULT_SCOPE, (change) => changes.push(change));
     for (const batch of [[1, 2], [3], [4], [5, 6, 7, 8]]) {
-      await store.apply(
-        DEFAULT_SCOPE,
-        batch.map((index) => post(index, index === 2 ? { parent: 1 } : {})),
-      );
+      const posts = batch.map((index) => post(index, index === 2 ? { parent: 1 } : {}));
+      await store.apply(DEFAULT_SCOPE, posts);
     }
     expect(changes.map(({ forgotten }) => forgotten)).toEqual([
       undefined,
@@ -121,7 +119,6 @@ describe('a memory store', () => {
 
   test('keeps a deletion although an earlier one is forgotten, or the clock is set back', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
     const store = new MemoryStore();
     const removeOn = async (day: number, target: DeletionTarget, project?: string): Promise<void> => {
       vi.setSystemTime(Date.UTC(2026, 10, day));

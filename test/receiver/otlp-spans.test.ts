@@ -21,7 +21,6 @@ const ANY_VALUE = (given: string) =>
 const textAttribute = (key: string, stringValue: string) => ({ key, value: { stringValue } });
 const send = (receiver: Receiver, body: unknown) => sendJson(receiver, 'POST', '/v1/traces', body);
 
-/** Sends one span and returns its run. */
 async function runOf(fields: Record<string, unknown>, resource?: unknown[], scope?: unknown) {
   const receiver = await start();
   expect((await send(receiver, requestOf([makeSpan(fields)], resource, scope))).body).toEqual({});

@@ -6,7 +6,6 @@ import { root } from '../support/folders.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { call, start } from './wire.ts';
 
-/** Returns the paths of the assets that the page loads. */
 async function assetsOf(url: string): Promise<string[]> {
   const html = await (await fetch(url)).text();
   return [...html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g)].map(([, path = '']) => path);

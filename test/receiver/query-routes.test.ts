@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type Page, type Receiver } from '#src/receiver.ts';
 import { id, post, second } from './conformance/support.ts';
 import { CHILD, call, END, makeChild, makeRun, part, ROOT, START, sendJson, sendParts, start } from './wire.ts';
@@ -142,7 +142,6 @@ describe('whoever reads a receiver gets', () => {
   test('statistics of three centuries in one bucket, with few questions about the time zone', async () => {
     const receiver = await filled();
     const format = vi.spyOn(Intl.DateTimeFormat.prototype as { format: unknown }, 'format', 'get');
-    onTestFinished(() => format.mockRestore());
     const filter = encodeURIComponent('since:1970-01-01 before:2254-01-01');
     const path = `statistics?buckets=1&time_zone=Europe/Berlin&filter=${filter}`;
     expect((await get(receiver, path)).body).toMatchObject({ total: { runs: 2 }, buckets: [{ runs: 2 }] });

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type Store, StoreError } from '#src/receiver.ts';
 import { openLocalStore } from './local-store.ts';
 import { call, makeRun, sendJson, start, startWithin } from './wire.ts';
@@ -6,7 +6,6 @@ import { call, makeRun, sendJson, start, startWithin } from './wire.ts';
 /** Starts a receiver whose store writes with `apply`. `later` moves the clock. */
 async function startWith(apply: Store['apply'], readyMs?: number) {
   vi.useFakeTimers({ toFake: ['performance'] });
-  onTestFinished(() => void vi.useRealTimers());
   const store = new MemoryStore();
   const write = vi.fn(apply);
   store.apply = write;

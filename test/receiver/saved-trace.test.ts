@@ -58,13 +58,8 @@ test.each([
   expect(html.startsWith('<!doctype html>')).toBe(true);
   const responses = responsesIn(html);
   expect([...responses.keys()].sort()).toEqual([
-    '/query/runs/1',
-    '/query/runs/1/inputs',
-    '/query/runs/1/outputs',
-    '/query/runs/2',
-    '/query/runs/2/attachments/a%20picture.png',
-    '/query/runs/2/events',
-    '/query/runs/2/inputs',
+    ...['/query/runs/1', '/query/runs/1/inputs', '/query/runs/1/outputs', '/query/runs/2'],
+    ...['/query/runs/2/attachments/a%20picture.png', '/query/runs/2/events', '/query/runs/2/inputs'],
     '/query/traces/1',
   ]);
   expect(responses.get('/query/runs/1/outputs')).toEqual({ answer: 'So' });

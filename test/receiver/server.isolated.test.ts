@@ -332,7 +332,6 @@ describe('close', () => {
   /** The timer that limits the wait does not fire by itself. */
   function stopTimers(): void {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
   }
 
   test('does not wait for idle connections, and may be called again', async () => {

@@ -44,8 +44,7 @@ describe('pending calls', () => {
     const { apply, changes, connection } = await make();
     const exec = vi.spyOn(connection, 'exec');
     // On a busy machine, three calls may take longer than a transaction may.
-    const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
-    onTestFinished(() => now.mockRestore());
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     await Promise.all([apply(simple(1)), apply(simple(2)), apply(simple(3))]);
     const transactions = exec.mock.calls.flat().filter((sql) => /^(BEGIN|COMMIT)/.test(sql));
     expect(transactions).toEqual(['BEGIN IMMEDIATE', 'COMMIT']);
@@ -310,8 +309,7 @@ test('a deletion marks traces for as long as it took to find them', async () => 
   const { apply, commits, connection } = await make();
   await apply(...Array.from({ length: 100 }, (_, at) => simple(at)));
   let nowMs = 0;
-  const now = vi.spyOn(performance, 'now').mockImplementation(() => ++nowMs);
-  onTestFinished(() => now.mockRestore());
+  vi.spyOn(performance, 'now').mockImplementation(() => ++nowMs);
   let searches = 0;
   const all = connection.all.bind(connection);
   vi.spyOn(connection, 'all').mockImplementation((sql, ...values) => {

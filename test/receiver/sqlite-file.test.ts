@@ -31,8 +31,7 @@ test('a Node whose SQLite lacks FTS5 uses the SQLite package', async () => {
     close(): void {}
   }
   const builtin = { DatabaseSync: WithoutFts5 } as never;
-  const spy = vi.spyOn(process, 'getBuiltinModule').mockReturnValue(builtin);
-  onTestFinished(() => spy.mockRestore());
+  vi.spyOn(process, 'getBuiltinModule').mockReturnValue(builtin);
   expect((await loadEngine()).DatabaseSync).not.toBe(WithoutFts5);
 });
 

@@ -15,7 +15,6 @@ import { openConnection, storePath } from './local-store.ts';
 const ID = id(1);
 const RECENT = `run:${ID},${id(2)} since:2026-11-20T06:00:00Z`;
 
-/** Creates a store file with a run. */
 async function createFile() {
   const path = storePath(afterAll);
   const connection = await openConnection(path, afterAll);
@@ -96,7 +95,6 @@ describe('a query of many runs', () => {
     async (name) => {
       const [slow, quick] = [await openMany(new Int32Array(1)), await openMany()];
       const now = vi.spyOn(performance, 'now');
-      onTestFinished(() => now.mockRestore());
       const outcome = async (ms: number, ask: typeof slow) => {
         // The first reading is the start of the query.
         now.mockImplementationOnce(() => 0).mockImplementation(() => ms);

@@ -72,15 +72,8 @@ test.each([
 test('options that load runspan, and those of a debugger and of the watch mode, are left out', () => {
   const script = inPackage('agent.js');
   const options = [
-    '-r',
-    'runspan/register',
-    '--inspect-port',
-    '0',
-    '--inspect-brk=1',
-    '--watch-path',
-    'src',
-    '--watch',
-    '--no-warnings',
+    ...['-r', 'runspan/register', '--inspect-port', '0', '--inspect-brk=1'],
+    ...['--watch-path', 'src', '--watch', '--no-warnings'],
   ];
   expect(entryOf(['node', script], options, join(script, '..'))?.options).toEqual(['--no-warnings']);
 });

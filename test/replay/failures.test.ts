@@ -52,7 +52,6 @@ function callsIn(runs: readonly Pick<RecordedRun, 'run_type' | 'outputs' | 'erro
     .map(({ outputs, error }) => ({ outputs, error: error?.split('\n', 1)[0] }));
 }
 
-/** A server that has ended. */
 async function closedServer(): Promise<string> {
   const { url, close } = await startLocalModel();
   await close();

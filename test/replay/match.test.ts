@@ -167,7 +167,6 @@ const named = (path: Path): string =>
 
 const isResult = (value: unknown): boolean => String(value).startsWith('result ');
 
-/** Returns an equal request whose keys are in another order. */
 function reordered(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(reordered);

@@ -39,7 +39,6 @@ const argumentsChunk = (text: string): string =>
 
 const openai = (url: string): OpenAI => new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, maxRetries: 0 });
 
-/** A server that has ended. */
 const NOWHERE = 'http://127.0.0.1:9';
 
 /** Records a program, and replays it without a service. Returns the results of the program and its model calls. */

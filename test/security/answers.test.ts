@@ -17,7 +17,6 @@ const CAP = 64 * KIB;
 /** 50 MB, compressed to 48 KB. */
 const BOMB = gzipSync(Buffer.alloc(50_000_000), { level: 9 });
 
-/** Creates a client whose requests are made by this dispatcher. */
 const clientWith = (dispatcher: Dispatcher, url = 'http://127.0.0.1:9') =>
   new HttpClient({ endpoint: new URL(url), headers: {}, connectTimeoutMs: 5_000, requestTimeoutMs: 5_000, dispatcher });
 

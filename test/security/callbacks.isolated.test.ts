@@ -1,5 +1,5 @@
 import { ROOT_CONTEXT } from '@opentelemetry/api';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { type ConfigureOptions, configure, createExporter, redact, startRun, traceable } from '#src/index.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
@@ -15,7 +15,6 @@ const throws = (thrown: unknown) => (): never => {
 };
 const rejects = async (): Promise<never> => throws(new Error('late'))();
 
-/** Callbacks of an application. */
 const WAYS: readonly (readonly [string, () => Callback])[] = [
   ['throws', () => throws(new Error('broken'))],
   ['throws null', () => throws(null)],
@@ -138,7 +137,6 @@ test('a console that throws or is traced loses only the line', async () => {
   for (const make of WAYS.map(([, each]) => each)) {
     const { server } = await service(() => ({ status: 400 }));
     const error = vi.spyOn(console, 'error').mockImplementation(make() as never);
-    onTestFinished(() => error.mockRestore());
     const exporter = configure({ endpoint: server.url, log: 'debug' });
     expect(traceable((value: number) => value + 1)(1)).toBe(2);
     expect(await exporter.close({ timeoutMs: 50 })).toEqual({ ok: false, pending: 1 });

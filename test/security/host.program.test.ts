@@ -12,7 +12,6 @@ const PROGRAM = join(root, 'test/security/programs/host.mjs');
 
 interface Told {
   readonly left: Stats;
-  /** The log lines of the library. */
   readonly lines: readonly string[];
   readonly server: IngestServer;
 }

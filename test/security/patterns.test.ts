@@ -62,7 +62,6 @@ interface Literal {
   readonly pattern: RegExp;
 }
 
-/** Returns all regular expressions of the source. */
 function literals(): Literal[] {
   const found = new Map<string, Literal>();
   for (const file of filesUnder('src', '.ts')) {

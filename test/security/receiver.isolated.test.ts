@@ -34,10 +34,8 @@ describe('a receiver listens', () => {
 describe('a receiver limits', () => {
   test('the time of a request and the bytes of its header [security 9]', async () => {
     const created = vi.spyOn(http, 'createServer');
-    onTestFinished(() => created.mockRestore());
     vi.resetModules();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
     vi.doMock('node:http', async (importActual) => {
       const actual = await importActual<typeof http>();
       return { ...actual, createServer: created };

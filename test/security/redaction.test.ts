@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { createExporter, redact, startRun } from '#src/index.ts';
 import { recordRuns } from '#src/testing.ts';
 import { gate } from '../support/gate.ts';
@@ -8,7 +8,6 @@ import { sendRun, service } from './service.ts';
 describe('a recorded run', () => {
   test('has five facts of the process and no environment variables [security 14]', async () => {
     vi.stubEnv('CANARY_VARIABLE', 'canary-of-the-environment');
-    onTestFinished(() => void vi.unstubAllEnvs());
     const { server } = await service();
     await sendRun(createExporter({ endpoint: server.url }));
     const [request] = server.received;

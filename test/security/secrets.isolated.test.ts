@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import type { Dispatcher } from 'undici';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { type ConfigureOptions, createExporter, type Exporter, startRun, stats } from '#src/index.ts';
 import { serve } from '../http/server.ts';
 import { call, start } from '../receiver/wire.ts';
@@ -28,7 +28,6 @@ function printed(): string[] {
   for (const level of ['log', 'info', 'warn', 'error', 'debug'] as const) {
     vi.spyOn(console, level).mockImplementation((...args) => void texts.push(args.join(' ')));
   }
-  onTestFinished(() => void vi.restoreAllMocks());
   return texts;
 }
 

@@ -11,7 +11,6 @@ export async function service(...given: Parameters<typeof ingestServer>) {
   return { server, lines };
 }
 
-/** Sends one run, and returns the result of closing its exporter. */
 export async function sendRun(exporter: Exporter): ReturnType<Exporter['close']> {
   startRun({ name: 'a', exporter }).end();
   return exporter.close({ timeoutMs: 5_000 });

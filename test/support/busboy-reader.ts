@@ -2,7 +2,6 @@ import { PassThrough } from 'node:stream';
 import { Busboy, type BusboyHeaders } from '@fastify/busboy';
 import type { Received } from './ingest-server.ts';
 
-/** A part as parsed by busboy. */
 export interface BusboyPart {
   readonly name: string;
   readonly mimeType: string;

@@ -19,7 +19,6 @@ export function exporterTo(
   return exporterFor(settings as Settings, new Ledger(), () => {}, time);
 }
 
-/** Records runs and returns their ids. */
 export function recordSingles(exporter: Exporter, count: number, inputs = '{"q":1}'): string[] {
   return Array.from({ length: count }, () => {
     const run = makeRun({ inputs });

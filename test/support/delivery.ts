@@ -37,7 +37,6 @@ export interface Setup {
 
 type Exporter = ReturnType<typeof exporterFor>;
 
-/** An exporter with its service, its log lines and its dropped runs. */
 export interface Delivery {
   readonly exporter: Exporter;
   readonly service: ScriptedService;
@@ -45,13 +44,10 @@ export interface Delivery {
   readonly lines: string[];
   /** `reason name` of each dropped run. */
   readonly drops: string[];
-  /** The details of the dropped runs. */
   readonly details: (string | undefined)[];
-  /** Whether the exporter has closed. */
   readonly isClosed: boolean;
   /** Starts a root run, or a child of the parent. */
   start(name?: string, options?: Partial<RunOptions>, parent?: Run): Run;
-  /** Starts and ends a run. */
   whole(name?: string, options?: Partial<RunOptions>, outputs?: unknown): Run;
   /** Starts and ends `count` runs named 1, 2, and so on. */
   wholes(count: number): Run[];

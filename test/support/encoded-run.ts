@@ -21,7 +21,6 @@ export function makeRun(fields: Partial<EncodedRun> = {}, parent?: EncodedRun): 
   return Object.assign(record, { runtime: undefined }, fields);
 }
 
-/** Sets the fields of an ended run. */
 export function ended(run: EncodedRun, fields: Partial<EncodedRun> = {}): EncodedRun {
   return Object.assign(run, { endTime: '2026-01-02T03:04:06.000000Z', ...fields });
 }

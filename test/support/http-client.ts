@@ -1,6 +1,5 @@
 import { HttpClient } from '#src/http/client.ts';
 
-/** A client of the given service with short deadlines. */
 export function clientOf(url: string, requestTimeoutMs = 5_000): HttpClient {
   return new HttpClient({ endpoint: new URL(url), headers: {}, connectTimeoutMs: 1_000, requestTimeoutMs });
 }

@@ -16,7 +16,6 @@ export class MemoryDisk {
   readonly #folders = new Set<string>(['/']);
   readonly #files = new Map<string, File>();
   #processes = 0;
-  /** The wall clock of all processes. */
   nowMs = 1_750_000_000_000;
   /** Makes writes fail. Reads and deletions still succeed. */
   obstacle: Obstacle = () => {};
@@ -31,7 +30,6 @@ export class MemoryDisk {
     return [...this.#files.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
   }
 
-  /** The content of all files as text. */
   get text(): string {
     return [...this.#files.values()].map(({ bytes }) => bytes.toString('latin1')).join('\n');
   }
@@ -52,7 +50,6 @@ export class MemoryDisk {
     return Buffer.from(this.#files.get(path)?.bytes ?? []);
   }
 
-  /** Deletes all files and folders. */
   wipe(): void {
     for (const file of this.#files.values()) file.links = 0;
     this.#files.clear();

@@ -3,7 +3,6 @@ import { gate } from './gate.ts';
 import { closeServer, listen } from './listen.ts';
 import { requestBody } from './request-body.ts';
 
-/** A received request. */
 export interface ModelRequest {
   readonly path: string;
   readonly body: { readonly model: string; readonly stream?: boolean; readonly [key: string]: unknown };
@@ -27,6 +26,15 @@ const USAGE = {
   total_tokens: 29,
   prompt_tokens_details: { cached_tokens: 8 },
   completion_tokens_details: { reasoning_tokens: 3 },
+};
+
+/** The usage that runspan records for each answer. */
+export const USAGE_METADATA = {
+  input_tokens: 20,
+  output_tokens: 9,
+  total_tokens: 29,
+  input_token_details: { cache_read: 8 },
+  output_token_details: { reasoning: 3 },
 };
 
 /**

@@ -8,11 +8,9 @@ import { virtualClock } from './virtual-timers.ts';
 /** Every ended process counts as dead after this time without a heartbeat. */
 const SILENCE_MS = 120_000;
 
-/** A process with an exporter. */
 export interface Process extends Delivery {
   /** Ends the process immediately. It no longer reaches the disk or the service. */
   kill(): void;
-  /** Ends the process with `process.exit`. */
   exit(): void;
 }
 
@@ -22,7 +20,6 @@ export interface Machine {
   start(setup?: Setup, namespace?: string): Promise<Process>;
   /** Starts a process that records one run and delivers all runs on the disk. */
   deliverRest(setup?: Setup): Promise<Process>;
-  /** The files with runs. */
   segments(): string[];
 }
 

@@ -14,7 +14,6 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A running program. */
 export interface Started {
   readonly child: ChildProcess;
   /** Resolves when standard output matches the pattern. Rejects if the program ends before. */
@@ -67,7 +66,6 @@ export function startProgram(
   return { child, printed, ended };
 }
 
-/** Runs Node until it exits. */
 export function runNode(args: readonly string[], env?: Variables, cwd?: string): Promise<Ended> {
   return startNode(args, env, cwd).ended;
 }
@@ -79,7 +77,6 @@ export function startRunspan(args: readonly string[], env?: Variables, cwd?: str
   return startNode([command, ...args], env, cwd, lifeMaxMs);
 }
 
-/** Runs the built command until it exits. */
 export function runRunspan(args: readonly string[], env?: Variables): Promise<Ended> {
   return startRunspan(args, env).ended;
 }

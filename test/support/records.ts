@@ -20,13 +20,11 @@ export function makeRun(place: string, name: string, changes: Partial<RunRecord>
   };
 }
 
-/** Creates a run that has not ended. */
 export function makeOpenRun(place: string, name: string, changes: Partial<RunRecord> = {}): RunRecord {
   const { end_time: _, ...open } = makeRun(place, name, changes);
   return open;
 }
 
-/** Returns the outline of a record. */
 export function outlined({ id, trace_id, ...fields }: RunRecord): RunOutline {
   const facts = payloadFacts(fields);
   const summary = summaryOf(id, trace_id, fields, facts);

@@ -2,7 +2,6 @@ import { createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { listen } from './listen.ts';
 
-/** Handles one connection. */
 export type Step = (connection: Connection) => Promise<unknown> | unknown;
 
 export interface Connection {
@@ -15,11 +14,9 @@ export interface Connection {
 
 export interface ScriptServer {
   readonly url: string;
-  /** The number of connections. */
   readonly connections: number;
   /** The requests that the steps have read. */
   readonly requests: readonly string[];
-  /** Resets all open connections. */
   dropConnections(): void;
 }
 

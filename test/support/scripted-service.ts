@@ -9,7 +9,6 @@ import { requestBody } from './request-body.ts';
 import { readSpans } from './span-reader.ts';
 import { virtualClock } from './virtual-timers.ts';
 
-/** A received record. */
 export interface Arrival {
   readonly op: 'post' | 'patch';
   readonly id: string;
@@ -17,16 +16,13 @@ export interface Arrival {
   readonly isEnded: boolean;
   /** All fields, payloads included. */
   readonly fields: Partial<RunRecord>;
-  /** The attachments by name. */
   readonly attachments: ReadonlyMap<string, Buffer>;
 }
 
-/** An ingestion request. */
 export interface IngestRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** The body as sent. */
   readonly body: Buffer;
   /** Size of the body without compression, in bytes. */
   readonly plainBytes: number;
@@ -59,7 +55,6 @@ export interface ScriptedService {
   readonly routes: readonly string[];
   /** Returns the records of the run with this name, in the order of their arrival. */
   arrivals(name: string): Arrival[];
-  /** The number of requests for `/info`. */
   readonly infoRequests: number;
   /** The responses to the next requests. Tests may replace it. */
   reply: Reply;
@@ -70,7 +65,6 @@ export interface ScriptedService {
 /** Counts events on sockets, so that a test can wait until there are no more. */
 export const traffic = { count: 0 };
 
-/** Starts a service on a free port. */
 export async function scriptedService(reply: Reply = () => 202, info: ServiceInfo = 404): Promise<ScriptedService> {
   const requests: IngestRequest[] = [];
   let infoRequests = 0;

@@ -1,6 +1,5 @@
 import type { RunRecord } from '#src/run/record.ts';
 
-/** The run in a span. */
 export interface RunInSpan {
   /** `end_time` is missing if the span ends when it starts, because the run's end is unknown. */
   readonly record: Partial<RunRecord>;

@@ -1,4 +1,3 @@
-/** A pending timer. */
 export class VirtualTimer {
   dueMs: number;
   readonly callback: () => void;
@@ -71,7 +70,6 @@ export class VirtualClock {
     this.#nowMs = endMs;
   }
 
-  /** Removes all timers. */
   clear(): void {
     this.#timers = [];
   }
@@ -89,10 +87,8 @@ const { setTimeout: ofNode, clearTimeout: clearOfNode } = globalThis;
 
 export const virtualClock = new VirtualClock();
 
-/** Replaces Node's timers. */
 Object.assign(globalThis, { setTimeout: virtualClock.setTimeout, clearTimeout: virtualClock.clearTimeout });
 
-/** Restores Node's timers. */
 export function restoreTimers(): void {
   Object.assign(globalThis, { setTimeout: ofNode, clearTimeout: clearOfNode });
 }

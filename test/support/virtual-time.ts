@@ -18,7 +18,6 @@ export function quickTime(): ExporterTime {
   };
 }
 
-/** Resolves when the condition is true. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }

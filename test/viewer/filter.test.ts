@@ -91,19 +91,8 @@ test.each([
 });
 
 test('conditions for values survive their printed form', () => {
-  for (const value of [
-    'plain',
-    'two words',
-    'a "quote"',
-    'back\\slash',
-    'end\\',
-    'c:d=e',
-    ' ',
-    'a,b',
-    '*',
-    '(x)',
-    '-y',
-  ]) {
+  const texts = ['plain', 'two words', 'a "quote"', 'back\\slash', 'end\\', 'c:d=e', ' ', 'a,b', '*', '(x)', '-y'];
+  for (const value of texts) {
     const values = [{ kind: 'equal', text: value }];
     const nodes = [condition('tag', value), metadataCondition(value, value)].map(
       (text) => parseFilter(`${text} name:a`, 0)[0],

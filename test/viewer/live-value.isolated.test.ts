@@ -9,10 +9,8 @@ beforeEach(() => {
   vi.useFakeTimers();
   browser = fakeBrowser();
   isLocked.value = false;
-  onTestFinished(() => void vi.useRealTimers());
 });
 
-/** Records the changes that listeners receive. */
 function recordChanges(): (string[] | 'unknown')[] {
   const changes: (string[] | 'unknown')[] = [];
   onTestFinished(onChanges((traceIds) => changes.push(traceIds === undefined ? 'unknown' : [...traceIds])));

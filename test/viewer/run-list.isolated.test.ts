@@ -58,7 +58,6 @@ async function grow(list: RunList): Promise<void> {
 beforeEach(() => {
   vi.useFakeTimers();
   isLocked.value = false;
-  onTestFinished(() => void vi.useRealTimers());
 });
 
 test('a changed row out of sight is read again once, when it becomes visible', async () => {

@@ -5,21 +5,8 @@ import { type Answer, arrivalsIn, status, type WireRequest } from './service.ts'
 
 /** What a service does with a request that it does not accept. `pause` is a 503 with `Retry-After`. */
 export const REFUSALS = [
-  302,
-  400,
-  401,
-  403,
-  406,
-  408,
-  409,
-  413,
-  422,
-  451,
-  500,
-  503,
-  'reset',
-  'timeout',
-  'pause',
+  ...[302, 400, 401, 403, 406, 408, 409, 413, 422, 451, 500, 503],
+  ...['reset', 'timeout', 'pause'],
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
@@ -35,7 +22,6 @@ export class JudgingService {
   readonly #random: () => number;
   /** Whether a flapping service still refuses requests. */
   isFlapping = true;
-  /** Whether every request is refused. */
   isDown = false;
   requests = 0;
   emptyRequests = 0;

@@ -12,19 +12,8 @@ import { readSpans } from '../../support/span-reader.ts';
  * - `rejects one`: accepts the spans of a request except the first, and says so. Accepts all posts and patches.
  */
 export const MOODS = [
-  'up',
-  'down',
-  'lost answer',
-  'half',
-  'poison',
-  'small',
-  'busy',
-  'wrong key',
-  'wrong address',
-  'simple',
-  'fussy',
-  'silent',
-  'rejects one',
+  ...['up', 'down', 'lost answer', 'half', 'poison', 'small', 'busy', 'wrong key', 'wrong address', 'simple'],
+  ...['fussy', 'silent', 'rejects one'],
 ] as const;
 export type Mood = (typeof MOODS)[number];
 
@@ -39,7 +28,6 @@ interface Arrival {
   readonly outputs: string | undefined;
 }
 
-/** A received request. */
 export interface WireRequest {
   readonly method: string;
   readonly path: string;
@@ -64,7 +52,6 @@ export class ModelService {
   readonly inputs = new Map<string, string>();
   /** The outputs of ended runs. */
   readonly ended = new Map<string, string | undefined>();
-  /** Runs that were ended as incomplete. */
   readonly incomplete = new Set<string>();
   /** Runs whose incomplete span came after the complete one. */
   readonly late = new Set<string>();

@@ -39,7 +39,6 @@ interface Known {
   isEnded: boolean;
   /** Whether the end was on disk when a process ended. */
   isEndOnDisk: boolean;
-  /** Whether the records on disk were deleted. */
   isWiped: boolean;
 }
 
@@ -67,7 +66,6 @@ export interface WorldOptions {
   readonly limits?: Partial<Limits>;
   /** Wraps the file system of each process. */
   readonly throughFs?: (fs: SpoolFs) => SpoolFs;
-  /** Whether the disk is writable. */
   readonly isDiskSound?: () => boolean;
 }
 
@@ -124,7 +122,6 @@ export class World {
     else if (!this.dropped.has(run.id)) this.#faults.push('a run was refused without a report');
   }
 
-  /** Ends an open run. */
   end(service: number, index: number): void {
     const { life, open } = this.#now;
     const [known] = open[service]?.splice(index % Math.max(1, open[service].length), 1) ?? [];
@@ -314,7 +311,6 @@ export class World {
     return isWritten || (this.durability !== 'memory' && life.isLeftOnDisk);
   }
 
-  /** Counts the runs by their fate. */
   tallies(): Map<string, number> {
     const tallies = new Map<string, number>();
     for (const { run, service } of this.runs) {

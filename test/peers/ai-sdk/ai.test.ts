@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { RunRecord } from '#src/index.ts';
+import { USAGE_METADATA as USAGE } from '../../support/openai-server.ts';
 import { printedByAi } from '../otel-runs.ts';
 
-/** The output of the program with one major. */
 interface Printed {
   readonly bare: readonly unknown[];
   readonly wrapped: readonly unknown[];
@@ -19,13 +19,6 @@ const drawn = (runs: readonly RunRecord[]): string[] =>
   });
 
 const STEPS = ['  gpt (llm)', '  weather (tool)', '  gpt (llm)'];
-const USAGE = {
-  input_tokens: 20,
-  output_tokens: 9,
-  total_tokens: 29,
-  input_token_details: { cache_read: 8 },
-  output_token_details: { reasoning: 3 },
-};
 
 // test/integrations/ai-sdk.test.ts has major 6.
 describe.each(['4', '5', '7'])('ai %s', (major) => {

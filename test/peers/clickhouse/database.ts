@@ -24,7 +24,6 @@ export interface Database extends Server {
 export function moveClock(byMs: number): () => void {
   const now = performance.now.bind(performance);
   const spy = vi.spyOn(performance, 'now').mockImplementation(() => now() + byMs);
-  onTestFinished(() => spy.mockRestore());
   return () => spy.mockRestore();
 }
 

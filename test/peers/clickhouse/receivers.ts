@@ -11,13 +11,11 @@ import { moduleText, runRunspan, type Started, startNode } from '../../support/p
 const COMMAND = join(root, 'dist/cli/main.js');
 const LIFE_MAX_MS = 600_000;
 
-/** A receiver in a process of its own. */
 export interface Receiver extends Started {
   readonly url: string;
   readonly port: number;
 }
 
-/** Starts receivers with a database. */
 export interface Receivers {
   /** A key with all permissions. */
   readonly key: string;

@@ -6,7 +6,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
 import { temporaryFolder } from '../../support/folders.ts';
-import { type ModelRequest, startOpenAiServer } from '../../support/openai-server.ts';
+import { type ModelRequest, startOpenAiServer, USAGE_METADATA } from '../../support/openai-server.ts';
 import { type Ended, startProgram } from '../../support/program.ts';
 import { laterNode } from '../later-node.ts';
 import { type DrawnRun, drawn } from '../otel-runs.ts';
@@ -93,14 +93,6 @@ function withoutPairs(run: DrawnRun): DrawnRun {
 
 const isMarked = ({ metadata }: DrawnRun): boolean => metadata?.same_call !== undefined;
 
-const CALL = {
-  input_tokens: 20,
-  output_tokens: 9,
-  total_tokens: 29,
-  input_token_details: { cache_read: 8 },
-  output_token_details: { reasoning: 3 },
-};
-
 /** Returns a line for each run: the name, the type, and how it ended unless it succeeded. */
 const lines = (runs: readonly DrawnRun[], depth = 0): string[] =>
   runs.flatMap(({ name, type, error, metadata, isOpen, below = [] }) => {
@@ -108,7 +100,6 @@ const lines = (runs: readonly DrawnRun[], depth = 0): string[] =>
     return [`${'  '.repeat(depth)}${name} (${type}) ${end}`.trimEnd(), ...lines(below, depth + 1)];
   });
 
-/** Returns all runs of a trace. */
 const flat = (runs: readonly DrawnRun[]): DrawnRun[] => runs.flatMap((run) => [run, ...flat(run.below ?? [])]);
 
 const messagesOf = (inputs: unknown) => (inputs as { messages: { role: string; content: unknown }[] }).messages;
@@ -133,7 +124,7 @@ test('a bundled text has its model calls and tools, and what a tool calls is bel
     metadata: { tool_call_id: 'call_1' },
   });
   const calls = flat(runs).filter(({ type }) => type === 'llm');
-  expect(calls.map(({ metadata }) => metadata?.usage_metadata)).toEqual([CALL, CALL, CALL]);
+  expect(calls.map(({ metadata }) => metadata?.usage_metadata)).toEqual(Array(3).fill(USAGE_METADATA));
   const first = calls.find(({ inputs }) => messagesOf(inputs).length === 2);
   expect(first).toMatchObject({
     inputs: {

@@ -45,16 +45,13 @@ const OPERATIONS = [
 const ALL = [1, 2, 3, 4, 5, 6, 7];
 
 async function fill(store: Store, numbers: readonly number[] = ALL, scope: Scope = SCOPE): Promise<void> {
-  await store.apply(
-    scope,
-    OPERATIONS.filter((_, at) => numbers.includes(at + 1)),
-  );
+  const operations = OPERATIONS.filter((_, at) => numbers.includes(at + 1));
+  await store.apply(scope, operations);
   for (const number of numbers) {
     await store.addFeedback(scope, { ...feedback(number), id: id(800 + number) });
   }
 }
 
-/** Returns the results of all queries for the runs of `fill`. */
 async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
   const query = { limit: 100, order: 'ascending' } as const;
   const numbered = <Answer>(numbers: readonly number[], ask: (runId: string) => Promise<Answer>): Promise<Answer[]> =>

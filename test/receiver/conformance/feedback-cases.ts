@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import { equal, feedback, id, post, SCOPE, type StoreCase, second } from './support.ts';
+import { equal, feedback, id, matches, post, SCOPE, type StoreCase, second } from './support.ts';
 
 export const feedbackCases: readonly StoreCase[] = [
   {
@@ -69,10 +69,7 @@ export const feedbackCases: readonly StoreCase[] = [
       await store.addFeedback(SCOPE, feedback(1));
       const liked = { key: 'liked', count: 2, average_score: 0.5 };
       const { items } = await store.traces(SCOPE, parsedQuery({}));
-      equal(
-        items.map(({ trace }) => trace.feedback),
-        [[{ key: 'comment', count: 1 }, liked]],
-      );
+      matches(items, [{ trace: { feedback: [{ key: 'comment', count: 1 }, liked] } }]);
       equal((await store.feedback(SCOPE, [id(1)])).length, 3);
     },
   },
@@ -83,11 +80,8 @@ export const feedbackCases: readonly StoreCase[] = [
       const test = randomUUID();
       const [first, second] = [1, 2].map((createdMs) => ({ secret: `${test} ${createdMs}`, createdMs }));
       for (const each of [second, first, second]) if (each !== undefined) await store.addTokenSecret(each);
-      const secrets = await store.tokenSecrets();
-      equal(
-        secrets.filter(({ secret }) => secret.startsWith(test)),
-        [first, second],
-      );
+      const secrets = (await store.tokenSecrets()).filter(({ secret }) => secret.startsWith(test));
+      equal(secrets, [first, second]);
     },
   },
   {

@@ -197,7 +197,6 @@ const merging: StoreCase[] = [
   },
 ];
 
-/** Returns the trace and the `dotted_order` of each run. */
 async function places(store: Store): Promise<string[]> {
   return (await runsOf(store)).map((run) => `${numberOf(run.trace_id)}: ${run.dotted_order}`);
 }

@@ -69,7 +69,6 @@ const GROUPS: readonly GroupKey[] = [
 
 const COUNTED: readonly GroupKey[] = ['status', 'user', 'tag', 'thread', 'meta.user_id'];
 
-/** The runs of each trace, and how they count. */
 async function treesOf(store: Store, scope: Scope): Promise<unknown> {
   const statistics = (query: StatisticsQuery) => store.statistics(scope, parsedQuery(query));
   return rounded({
@@ -83,7 +82,6 @@ async function treesOf(store: Store, scope: Scope): Promise<unknown> {
 const SELECTIONS = `status:error,pending status:failed_below status:incomplete user:ada
   model:ada tag:apple meta.user_id=7 meta.user_id=ada meta.user_id latency>=1s tokens>=1`.split(/\s+/);
 
-/** All answers of a store. */
 async function answersOf(store: Store, scope: Scope, texts: readonly string[]): Promise<unknown> {
   const queries = [
     ...['shop', 'desk'].map((project): ListQuery => ({ project })),

@@ -61,10 +61,8 @@ const filters: StoreCase[] = [
   {
     title: 'Runs are found by their status',
     run: async (store) => {
-      await store.apply(
-        SCOPE,
-        STATUSES.map(([, fields], at) => post(at, fields)),
-      );
+      const runs = STATUSES.map(([, fields], at) => post(at, fields));
+      await store.apply(SCOPE, runs);
       for (const [at, [status]] of STATUSES.entries()) {
         equal(await numbersOf(store, { filter: `status:${status}` }), [at], status);
         equal(await listed(store, { filter: `status:${status}` }), [at], status);
@@ -113,12 +111,10 @@ const filters: StoreCase[] = [
     title: 'Texts with characters that databases cut or replace stay apart, also when runs are deleted',
     run: async (store) => {
       const users = ['nul', 'nul\0one', 'nul\0two', 'half \ud83d'];
-      await store.apply(
-        SCOPE,
-        users.map((user_id, at) =>
-          post(at + 1, { name: `n${user_id}`, tags: [user_id], extra: { metadata: { user_id, thread_id: user_id } } }),
-        ),
+      const runs = users.map((user_id, at) =>
+        post(at + 1, { name: `n${user_id}`, tags: [user_id], extra: { metadata: { user_id, thread_id: user_id } } }),
       );
+      await store.apply(SCOPE, runs);
       for (const [at, user] of users.entries()) {
         for (const key of ['user:', 'thread:', 'tag:', 'meta.user_id=', 'name:n']) {
           const filter = key === 'name:n' ? `name:"n${user}"` : `${key}"${user}"`;
@@ -134,17 +130,12 @@ const filters: StoreCase[] = [
     title: 'Texts with special characters are compared as they are, also long ones',
     run: async (store) => {
       const texts = [...SPECIAL_TEXTS, 'x'.repeat(1_000)];
-      const fields = (text: string) => ({
-        name: text,
-        tags: [text, 'all'],
-        error: `Error: ${text}`,
-        session_name: text,
+      const runs = texts.map((text, at) => {
+        const metadata = { [text]: 1, key: text, thread_id: text, ls_model_name: text };
+        const fields = { name: text, tags: [text, 'all'], error: `Error: ${text}`, session_name: text };
+        return post(at, { ...fields, extra: { metadata } });
       });
-      const metadata = (text: string) => ({ [text]: 1, key: text, thread_id: text, ls_model_name: text });
-      await store.apply(
-        SCOPE,
-        texts.map((text, at) => post(at, { ...fields(text), extra: { metadata: metadata(text) } })),
-      );
+      await store.apply(SCOPE, runs);
       const keyOf = (text: string) => text.slice(0, 100);
       const given = texts.map((text, at) => feedback(at, { id: id(1_000 + at), key: keyOf(text), value: text }));
       await Promise.all(given.map((one) => store.addFeedback(SCOPE, one)));
@@ -176,10 +167,8 @@ const filters: StoreCase[] = [
       const texts = ['one', 'two'].map((end) => '\u{1f600}'.repeat(600) + end);
       const metadata = (text: string) => ({ thread_id: text, user_id: text, ls_model_name: text, [text]: text });
       const fields = (text: string) => ({ name: text, tags: [text], session_name: text });
-      await store.apply(
-        SCOPE,
-        texts.map((text, at) => post(at, { ...fields(text), extra: { metadata: metadata(text) } })),
-      );
+      const runs = texts.map((text, at) => post(at, { ...fields(text), extra: { metadata: metadata(text) } }));
+      await store.apply(SCOPE, runs);
       const cut = texts.map(comparable);
       for (const one of cut) equal([one.length, one.slice(0, 962)], [999, '\u{1f600}'.repeat(481)]);
       const { items } = await store.list(SCOPE, parsedQuery({ order: 'ascending' }));
@@ -208,13 +197,8 @@ const filters: StoreCase[] = [
       const texts = { inputs: '{"text":"Caf\\u00e9"}', outputs: '{"text":"C:\\\\users"}' };
       await store.apply(SCOPE, [{ ...post(1, { inputs, outputs }), texts }]);
       equal(await listed(store, { filter: 'cafe users' }), [1]);
-      const texted = await Promise.all(
-        (['inputs', 'outputs'] as const).map((field) => store.payload(SCOPE, id(1), field)),
-      );
-      equal(
-        texted.map((text) => JSON.parse(text ?? '')),
-        [inputs, outputs],
-      );
+      const texted = (await payloadsOf(store, 1)).map((text) => JSON.parse(text ?? ''));
+      equal(texted, [inputs, outputs]);
     },
   },
   {

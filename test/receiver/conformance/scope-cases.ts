@@ -134,10 +134,8 @@ export const scopeCases: readonly StoreCase[] = [
   {
     title: 'A page has 50 items without a limit, and up to 1000 with a limit',
     run: async (store) => {
-      await store.apply(
-        SCOPE,
-        Array.from({ length: 1_001 }, (_, at) => post(at)),
-      );
+      const runs = Array.from({ length: 1_001 }, (_, at) => post(at));
+      await store.apply(SCOPE, runs);
       for (const limit of [undefined, 1_000]) {
         const query = parsedQuery(limit === undefined ? {} : { limit });
         for (const page of [await store.list(SCOPE, query), await store.traces(SCOPE, query)]) {

@@ -28,7 +28,6 @@ const TEXTS: readonly string[] = [
 
 const ALL = TEXTS.map((_, at) => at + 1);
 
-/** Searches, and the runs that they find. */
 const SEARCHES: Readonly<Record<string, readonly number[]>> = {
   ...{ creme: [1, 2], CRÈME: [1, 2], brulee: [1], 'BRU\u0302': [1], rulee: [], 'fur zoe': [1], cafe: [2], café: [2] },
   ...{ '"DÉJÀ vu"': [2], '"vu deja"': [], istanbul: [20], snake_c: [20], case: [], vue: [] },
@@ -49,12 +48,9 @@ const SEARCHES: Readonly<Record<string, readonly number[]>> = {
   ...{ ບາຍ: [21], ຍບາ: [], សស: [21], လာ: [21] },
 };
 
-/** Stores a run with each of the texts. */
 export async function applyTexts(store: Store): Promise<void> {
-  await store.apply(
-    SCOPE,
-    TEXTS.map((text, at) => post(at + 1, { name: 'x', inputs: { text } })),
-  );
+  const runs = TEXTS.map((text, at) => post(at + 1, { name: 'x', inputs: { text } }));
+  await store.apply(SCOPE, runs);
 }
 
 /** Searches for words, by default for all. */
