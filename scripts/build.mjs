@@ -437,7 +437,11 @@ function chunksOf(infos, isForEdge) {
   const loaded = [...modulesOf(join(modules, 'index.js'))].filter((id) => !entries.includes(id));
   const idsIn = (folder) => infos.map(({ id }) => id).filter((id) => id.startsWith(join(modules, folder)));
   const ofSpans = modulesOf(...idsIn('otel'), ...idsIn('receiver'));
+  const ofTests = idsIn('testing').filter((id) => !id.startsWith(join(modules, 'testing', 'platform')));
+  const ofReceiver = ['receiver/ingest', 'receiver/store/memory'].flatMap(idsIn);
   return new Map([
+    ...ofReceiver.map((id) => [id, 'receiver']),
+    ...ofTests.map((id) => [id, 'test-tools']),
     ...(isForEdge ? [] : [...idsIn('integrations'), ...idsIn('services')].map((id) => [id, 'integrations'])),
     ...idsIn('services').flatMap((id) => (ofSpans.has(id) ? [[id, 'services']] : [])),
     ...[...idsIn('base'), ...idsIn('payload')].map((id) => [id, 'core']),

@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from '@commander-js/extra-typings';
 import { messageOf, visible } from '../base/text.ts';
-import type { ModuleLoader } from '../register/module-hooks.ts';
 import { type CommandContext, CommandFailure, type Ending, untilStopped } from './command-line.ts';
 
 const HELP = `
@@ -55,13 +54,16 @@ async function demo({ json, keep, tracer }: DemoOptions, { stdout, stderr }: Com
 
 const API = '@opentelemetry/api';
 
+type Resolve = (name: string, context: object, next: (name: string, context: object) => object) => object;
+
 /** Loads this package's copy of OpenTelemetry's API if the API, which is an optional peer, is not installed. */
 function provideApi(): void {
   try {
     import.meta.resolve(API);
   } catch {
     const found = { url: `${CHUNKS}opentelemetry-api.js`, shortCircuit: true };
-    const { registerHooks } = nodeModule as unknown as ModuleLoader;
+    // Available since Node 22.15.
+    const { registerHooks } = nodeModule as { readonly registerHooks?: (hooks: { resolve: Resolve }) => unknown };
     const hook = `(name, context, next) => name === '${API}' ? ${JSON.stringify(found)} : next(name, context)`;
     if (registerHooks === undefined)
       nodeModule.register(`data:text/javascript,export const resolve = ${encodeURIComponent(hook)}`);
