@@ -68,7 +68,20 @@ export function sentError(error: unknown): SentError {
 
 function receivedError({ message, code, reason, retryAfterS }: SentError): Error {
   if (reason !== undefined) return new StoreError(reason, message, retryAfterS);
-  return code === undefined ? new Error(message) : new RunspanError(code, message);
+  switch (code) {
+    case undefined:
+      return new Error(message);
+    case 'RUNSPAN_INVALID_OPTION':
+      return new RunspanError('RUNSPAN_INVALID_OPTION', message);
+    case 'RUNSPAN_SQLITE_MISSING':
+      return new RunspanError('RUNSPAN_SQLITE_MISSING', message);
+    case 'RUNSPAN_STORE_IN_USE':
+      return new RunspanError('RUNSPAN_STORE_IN_USE', message);
+    case 'RUNSPAN_STORE_INVALID':
+      return new RunspanError('RUNSPAN_STORE_INVALID', message);
+    default:
+      return new RunspanError('RUNSPAN_STORE_FAILED', message);
+  }
 }
 
 interface Pending {
