@@ -3,7 +3,8 @@ const EMOJI_JOINER = String.raw`(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}
 /** ISO 15924 codes of scripts that use zero-width joiners inside words. */
 const JOINED_SCRIPTS = 'Arab Beng Deva Gujr Guru Khmr Knda Mlym Mong Mymr Orya Sinh Syrc Taml Telu';
 
-const JOINED_LETTER = JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
+/** A function, so that bundles that use only `escapeOf` contain no call. */
+const joinedLetter = (): string => JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
 
 /**
  * Matches control characters, line and paragraph separators, lone surrogates and format characters. Format characters
@@ -12,7 +13,7 @@ const JOINED_LETTER = JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
  */
 function unsafePattern(): RegExp {
   compiledPattern ??= new RegExp(
-    String.raw`[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?!${EMOJI_JOINER}|(?<=[${JOINED_LETTER}])[\u200c\u200d](?=[${JOINED_LETTER}]))\p{Cf}`,
+    String.raw`[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?!${EMOJI_JOINER}|(?<=[${joinedLetter()}])[\u200c\u200d](?=[${joinedLetter()}]))\p{Cf}`,
     'gu',
   );
   return compiledPattern;
