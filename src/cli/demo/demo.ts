@@ -1,14 +1,13 @@
-import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import type { Command } from '@commander-js/extra-typings';
-import { messageOf, visible, visibleJson } from '../../base/text.ts';
+import { visible, visibleJson } from '../../base/text.ts';
 import { createPlatform } from '../../testing/create-platform.ts';
-import { type CommandContext, CommandFailure, type Ending, untilStopped } from '../command-line.ts';
+import { type CommandContext, type Ending, untilStopped } from '../command-line.ts';
 import { createScriptedChat, type ScriptedChat } from './chat.ts';
 import type { DemoContext } from './context.ts';
 import { throughput } from './ingestion.ts';
 import { TEAM_KEY } from './interface.ts';
 import { type Row, runDemo } from './run-demo.ts';
+import { tracerIn } from './tracing.ts';
 
 const HELP = `
 Exit code:
@@ -81,17 +80,6 @@ function recorded({ fetch }: ScriptedChat): Pick<DemoContext, 'chat' | 'response
     return response;
   };
   return { chat, responses };
-}
-
-/** Returns nothing if no file is named and the optional package is not installed. */
-async function tracerIn(file: string | undefined): Promise<DemoContext['createTracer']> {
-  try {
-    const url = file === undefined ? undefined : pathToFileURL(resolve(file)).href;
-    return (await (url === undefined ? import('./minimal-tracer.ts') : import(url))).createTracer;
-  } catch (thrown) {
-    if (file === undefined && (thrown as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND') return undefined;
-    throw new CommandFailure(`--tracer: ${messageOf(thrown)}`);
-  }
 }
 
 function share([some, all]: readonly [number, number]): string {

@@ -1,9 +1,13 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { messageOf } from '../../base/text.ts';
 import { AgentServer } from '../../clients/agent-server/agent-server.ts';
 import { traced } from '../../instrument/methods.ts';
 import { traceable } from '../../instrument/traceable.ts';
 import type { TraceSummary } from '../../receiver/domain/run-view.ts';
 import { startRun } from '../../run/start-run.ts';
 import { configure } from '../../runspan.ts';
+import { CommandFailure } from '../command-line.ts';
 import { type DemoContext, queried, type Tracer } from './context.ts';
 
 /** Without OpenTelemetry's API, there are no spans. */
@@ -55,6 +59,20 @@ export async function tracing(context: DemoContext): Promise<void> {
   await Promise.all([exporter.close(), agents.close()]);
   check('created = sent + dropped', [sent, dropped], [created, 0]);
   await checkTraces(context);
+}
+
+/**
+ * Returns `createTracer` of a module, by default the minimal one. Returns nothing if no file is named and OpenTelemetry's
+ * API is not installed.
+ */
+export async function tracerIn(file: string | undefined): Promise<DemoContext['createTracer']> {
+  try {
+    const url = file === undefined ? undefined : pathToFileURL(resolve(file)).href;
+    return (await (url === undefined ? import('./minimal-tracer.ts') : import(url))).createTracer;
+  } catch (thrown) {
+    if (file === undefined && (thrown as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND') return undefined;
+    throw new CommandFailure(`--tracer: ${messageOf(thrown)}`);
+  }
 }
 
 async function tracerOf(createTracer: DemoContext['createTracer']): Promise<Tracer> {
