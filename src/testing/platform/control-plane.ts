@@ -24,10 +24,10 @@ import { parseRequest } from '../../clients/schema.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import type { Route, RouteResponse } from '../../receiver/http/route.ts';
 import { withoutNulls } from '../../receiver/http/validation.ts';
-import type { PlatformOptions } from '../create-platform.ts';
 import { now, PlatformDeployment, type PlatformRevision, statusesOf, withConfig } from './deployments.ts';
 import { type EndpointCall, endpointRoute, endpointRoutes, type Handlers, refuseErrors } from './endpoint-routes.ts';
 import { ObjectStore } from './object-store.ts';
+import type { PlatformOptions } from './platform-options.ts';
 import type { Requests } from './requests.ts';
 
 export interface ControlPlaneSettings extends Required<Pick<PlatformOptions, 'hosting' | 'statusMs' | 'spelling'>> {

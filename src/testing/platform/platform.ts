@@ -9,11 +9,11 @@ import { listen } from '../../receiver/http/server.ts';
 import { TokenSigner } from '../../receiver/http/token-signer.ts';
 import { runsOf } from '../../receiver/receiver.ts';
 import { MemoryStore } from '../../receiver/store/memory-store.ts';
-import type { Platform, PlatformOptions } from '../create-platform.ts';
 import { agentServerRoutes } from './agent-server.ts';
 import { repeatLastMessage } from './assistant.ts';
 import { PlatformControlPlane } from './control-plane.ts';
 import { PlatformKeys } from './platform-keys.ts';
+import type { Platform, PlatformOptions } from './platform-options.ts';
 import { Requests } from './requests.ts';
 
 /** Loaded by the first `createPlatform`. */
