@@ -91,10 +91,15 @@ it('a run that fails or is cancelled is recorded as such', async () => {
   const [failed, waiting] = await server.statelessRuns.batch([ask('fail'), ask('wait')]);
   await server.statelessRuns.cancel({ run_ids: [String(waiting?.run_id)] });
   await readAll(await server.statelessRuns.joinStream(String(failed?.run_id)));
+  const { thread_id } = await server.threads.create();
+  const { run_id: deleted } = await server.runs.create(thread_id, ask('wait'));
+  await server.threads.delete(thread_id);
+  await readAll(await server.statelessRuns.joinStream(deleted));
 
   const runs = new Map((await platform.runs()).map((run) => [run.id, run]));
   expect(runs.get(String(failed?.run_id))).toMatchObject({ error: 'RangeError: no such city' });
-  expect(runs.get(String(waiting?.run_id))).toMatchObject({ extra: { metadata: { end_reason: 'cancelled' } } });
+  for (const id of [String(waiting?.run_id), deleted])
+    expect(runs.get(id)).toMatchObject({ extra: { metadata: { end_reason: 'cancelled' } } });
   expect(runs.get(String(waiting?.run_id))?.error).toBeUndefined();
 });
 
@@ -175,8 +180,9 @@ it('each deployment has its own data for each workspace, and runs in a project o
 
   expect(await platform.runs()).toMatchObject([{ name: 'agent', session_name: 'forecast' }]);
   await expect(connect(url, 'other').threads.get(thread_id)).rejects.toMatchObject(missing);
-  for (const others of [server, connect(platform.agentUrl, 'other')])
-    await expect(others.threads.get(thread_id)).rejects.toMatchObject({ status: 404 });
+  await expect(server.threads.get(thread_id)).rejects.toMatchObject({ status: 404 });
+  const local = (await server.threads.create()).thread_id;
+  await expect(connect(platform.agentUrl, 'other').threads.get(local)).rejects.toMatchObject({ status: 404 });
 });
 
 it('unknown ids, known ids and invalid requests are errors with a detail', async () => {
@@ -209,6 +215,7 @@ it('unknown ids, known ids and invalid requests are errors with a detail', async
     expect(response.status).toBe(422);
     expect(await response.json()).toMatchObject({ detail: [{ loc }] });
   }
+  expect((await fetch(`${platform.agentUrl}/ok`)).status).toBe(401);
   const page = await post('/assistants/search', { metadata: {}, limit: 1, offset: 0 });
   expect(Object.fromEntries(page.headers)).toMatchObject({ 'x-pagination-total': '1' });
   expect(page.headers.has('x-pagination-next')).toBe(false);
