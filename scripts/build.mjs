@@ -186,8 +186,8 @@ function minifiedPackages() {
 function joinModules() {
   const input = Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)]));
   return bundle(
-    { ...input, 'chunks/chat': join(CHAT, 'scripted.ts') },
-    [ownFiles(), chatOfThisCheckout(), packedChunks([...Object.keys(PACKED), 'chat'], MINIFIED)],
+    { ...input, 'chunks/scripted-chat': join(CHAT, 'scripted.ts') },
+    [ownFiles(), chatOfThisCheckout(), packedChunks([...Object.keys(PACKED), 'scripted-chat'], MINIFIED)],
     { chunkFileNames: 'chunks/[name].js', hoistTransitiveImports: false },
   );
 }
@@ -212,7 +212,8 @@ async function bundle(input, plugins, output) {
   const joined = await rollup({
     input,
     external: installedPackages(),
-    // LangChain's modules import each other in circles, and TypeScript's decorators ask for a global `this`.
+    // LangChain's modules import each other in circles, and the compiler adds functions with `this` to `import(x)` and
+    // to decorators.
     onwarn: (warning, warn) =>
       ['CIRCULAR_DEPENDENCY', 'THIS_IS_UNDEFINED'].includes(warning.code) ? undefined : warn(warning),
     treeshake: { moduleSideEffects: (id) => !WITHOUT_SIDE_EFFECTS.test(id) },

@@ -26,7 +26,7 @@ const ALLOWED = [
   // The prices of models. Compressed, they take 53 kB instead of 465 kB.
   /^dist\/chunks\/genai-prices\.json\.br$/,
   // Packages that only `runspan mcp` and `runspan demo` load.
-  /^dist\/chunks\/(chat|mcp-packages|zod)\.cjs\.br$/,
+  /^dist\/chunks\/(mcp-packages|scripted-chat|zod)\.cjs\.br$/,
   /^dist\/cli\/main\.js$/,
   /^dist\/(browser|edge)\/([\w-]+\/)*[\w-]+\.js$/,
   /^dist\/(?!chunks|viewer)([\w-]+\/)+[\w-]+\.d\.cts$/,
@@ -109,7 +109,7 @@ describe('in an empty project the package', () => {
 
   it('has the chat of the demo, whose answers come from a function', async () => {
     const script = `
-      import { createScriptedChat } from './node_modules/runspan/dist/chunks/chat.js';
+      import { createScriptedChat } from './node_modules/runspan/dist/chunks/scripted-chat.js';
       const chat = await createScriptedChat({ answer: async (question) => 'Answer: ' + question });
       const post = (path, body) => chat.fetch(new Request('http://localhost/api/threads/t/' + path, {
         method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }));

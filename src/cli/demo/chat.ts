@@ -33,6 +33,6 @@ export interface ScriptedChat {
 /** Creates a chat. Its code is an example, and is in the built package only. */
 export async function createScriptedChat(options: ScriptedChatOptions): Promise<ScriptedChat> {
   const { href } = new URL('../../../dist/chunks/', import.meta.url);
-  const { createScriptedChat: create } = await import(/* @vite-ignore */ `${href}chat.js`);
+  const { createScriptedChat: create } = await import(/* @vite-ignore */ `${href}scripted-chat.js`);
   return create(options);
 }
