@@ -13,13 +13,17 @@ const PATCHES: readonly (readonly [patch: DeploymentPatch, makesRevision: boolea
 
 const WAIT = { intervalMs: 5 };
 
+const requestFor = (source: string): DeploymentCreate => DEPLOYMENTS[source] as unknown as DeploymentCreate;
+
 export async function controlPlane({ platform, selfHosted, ids, check }: DemoContext): Promise<void> {
   const cloud = new ControlPlane({ baseUrl: platform.url, apiKey: platform.apiKey });
   const own = new ControlPlane({ baseUrl: selfHosted.url, apiKey: selfHosted.apiKey });
   const [integration] = await cloud.integrations.list();
-  const git = DEPLOYMENTS.git_host as unknown as DeploymentCreate;
   const source_config = { integration_id: integration?.id ?? '', repo_url: 'https://git.example/shop' };
-  const { deployment, revision } = await cloud.deployments.createAndWait({ ...git, source_config }, WAIT);
+  const { deployment, revision } = await cloud.deployments.createAndWait(
+    { ...requestFor('git_host'), source_config },
+    WAIT,
+  );
   check('the first revision is the active one', deployment.active_revision_id, revision.id);
   check('a deployment keeps its fields', deployment.source_config.repo_url, source_config.repo_url);
   Object.assign(ids, { deployment_id: deployment.id, revision_id: revision.id });
@@ -35,8 +39,8 @@ export async function controlPlane({ platform, selfHosted, ids, check }: DemoCon
   check('a redeployment has the configuration of its revision', again.revision.source_revision_config.repo_ref, null);
 
   for (const source of ['internal_source', 'internal_container', 'internal_template'])
-    await cloud.deployments.create(DEPLOYMENTS[source] as unknown as DeploymentCreate);
-  const uploaded = await cloud.deployments.create(DEPLOYMENTS.internal_source as unknown as DeploymentCreate);
+    await cloud.deployments.create(requestFor(source));
+  const uploaded = await cloud.deployments.create(requestFor('internal_source'));
   ids.uploaded_id = uploaded.id;
   const { object_path } = await cloud.deployments.uploadUrl(uploaded.id);
   const tarball = { source_revision_config: { source_tarball_path: object_path } };
@@ -56,9 +60,11 @@ export async function controlPlane({ platform, selfHosted, ids, check }: DemoCon
 
 /** Results of the rules for resources: CPU has one decimal, and limits have defaults. */
 async function resources(own: ControlPlane, check: DemoContext['check']): Promise<void> {
-  const external = DEPLOYMENTS.external_container as unknown as DeploymentCreate;
   const given = { min_scale: 1, max_scale: 3, cpu: 1.26, memory_mb: 512, redis_memory_mb: 64, core_cpu: 0.5 };
-  const created = await own.deployments.create({ ...external, source_config: { resource_spec: given } });
+  const created = await own.deployments.create({
+    ...requestFor('external_container'),
+    source_config: { resource_spec: given },
+  });
   const spec = created.source_config.resource_spec;
   check('CPU is rounded to one decimal', spec?.cpu, 1.3);
   check('a CPU limit is twice the CPU', [spec?.cpu_limit, spec?.core_cpu_limit], [2.6, 1]);

@@ -123,7 +123,7 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   'eventsource-parser': ['clients'],
-  // The chat of the demo, which is built from `examples/`.
+  // The demo, which is built from `examples/`.
   '(computed)': ['cli'],
   '@commander-js/extra-typings': ['cli'],
   '@modelcontextprotocol/server': ['cli'],
