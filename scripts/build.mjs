@@ -438,9 +438,7 @@ function chunksOf(infos, isForEdge) {
   const idsIn = (folder) => infos.map(({ id }) => id).filter((id) => id.startsWith(join(modules, folder)));
   const ofSpans = modulesOf(...idsIn('otel'), ...idsIn('receiver'));
   const ofTests = idsIn('testing').filter((id) => !id.startsWith(join(modules, 'testing', 'platform')));
-  const ofReceiver = ['receiver/ingest', 'receiver/store/memory'].flatMap(idsIn);
   return new Map([
-    ...ofReceiver.map((id) => [id, 'receiver']),
     ...ofTests.map((id) => [id, 'test-tools']),
     ...(isForEdge ? [] : [...idsIn('integrations'), ...idsIn('services')].map((id) => [id, 'integrations'])),
     ...idsIn('services').flatMap((id) => (ofSpans.has(id) ? [[id, 'services']] : [])),
