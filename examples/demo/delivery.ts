@@ -37,6 +37,7 @@ async function killed({ platform, service, packageUrl, check }: DemoContext): Pr
     RUNSPAN_ENDPOINT: service.endpoint,
     RUNSPAN_API_KEY: service.apiKey,
     RUNSPAN_WORKSPACE_ID: service.workspaceId,
+    RUNSPAN_PROTOCOL: 'runs',
     RUNSPAN_TRACING: 'true',
     RUNSPAN_SAMPLE_RATE: '1',
     RUNSPAN_PROJECT: 'killed',

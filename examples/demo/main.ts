@@ -26,7 +26,10 @@ export async function demo(options: DemoOptions): Promise<boolean> {
   const selfHosted = await createPlatform({ keys, statusMs: 0, hosting: 'self-hosted' });
   const conversation = await createScriptedChat({ answer: (question) => `You asked: ${question}` });
   // These options take precedence over the user's environment.
-  const exporting = { protocol: 'runs', durability: 'memory', tracing: true, sampleRate: 1, log: 'silent' } as const;
+  const exporting = {
+    ...({ protocol: 'runs', durability: 'memory', tracing: true, sampleRate: 1, log: 'silent' } as const),
+    ...{ hideInputs: false, hideOutputs: false },
+  };
   const service = { endpoint: platform.url, apiKey: KEY, workspaceId: 'shop', ...exporting };
   const print = (line: string): unknown => isJson || options.print(line);
   try {

@@ -147,6 +147,7 @@ describe('deployments', () => {
       deployments.list({ limit: 0 }),
       deployments.list({ limit: 101 }),
       deployments.list({ offset: -1 }),
+      deployments.deleteMany([NOWHERE], { deploymentIds: [NOWHERE] } as object),
     ])
       expect(await thrownBy(list)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
     expect(platform.requests).toEqual([]);

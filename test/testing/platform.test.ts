@@ -212,7 +212,7 @@ describe('resources', () => {
     for (const list of [other.deployments.list(), other.listeners.list()]) expect(await list.toArray(9)).toEqual([]);
     const unknown = { detail: `Revision ID ${NOWHERE} not found.` };
     expect(await thrownBy(client.revisions.get(id, NOWHERE))).toMatchObject(unknown);
-    expect(await client.deployments.deleteMany([id, NOWHERE])).toEqual({
+    expect(await client.deployments.deleteMany([id.toUpperCase(), NOWHERE])).toEqual({
       isPartial: true,
       response: { deleted: [id], failed: [NOWHERE] },
     });
@@ -290,4 +290,21 @@ describe('an upload', () => {
     expect((await fetch(url, { method: 'PUT', headers: HEADERS, body })).status).toBe(200);
     expect(platform.uploads.get(path)).toHaveLength(body.length);
   });
+});
+
+it('the platform answers in the order of the given answers, and breaks the connection if one throws', async () => {
+  const { platform } = await setUp();
+  const get = async (path: string) => (await fetch(platform.url + path)).status;
+  const pattern = /^GET \/any/g;
+  for (const status of [201, 202]) platform.next(pattern, () => ({ status }));
+  platform.next(pattern, () => {
+    throw new Error('broken');
+  });
+  expect([await get('/any'), await get('/any')]).toEqual([201, 202]);
+  await expect(get('/any')).rejects.toThrow('fetch failed');
+  expect(await get('//any')).toBe(401);
+  expect(platform.requests.map(({ path, status }) => [path, status]).slice(2)).toEqual([
+    ['/any', undefined],
+    ['//any', 401],
+  ]);
 });

@@ -169,8 +169,7 @@ async function deleteMany(
 ): Promise<DeletedDeployments> {
   const { errors } = parseRequest(DELETED_IDS, deploymentIds, ['query', 'deployment_ids']);
   if (errors.length > 0) throw new InvalidRequestError(DELETE_MANY.name, errors);
-  const { status, data } = await api.traced(
-    callOf(DELETE_MANY, { options: { ...options, deploymentIds } as CallOptions }),
-  );
+  const call = { ...callOf({ ...DELETE_MANY, query: {} }, { options }), query: { deployment_ids: deploymentIds } };
+  const { status, data } = await api.traced(call);
   return { isPartial: status === 207, response: data };
 }

@@ -151,7 +151,7 @@ function parametersIn(path: string, endpoint: Endpoint | undefined): Record<stri
 }
 
 /** Parses the request target, which is either a path or an absolute URL of this receiver. */
-function targetOf({ url = '', headers }: IncomingMessage): URL {
+export function targetOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
   const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;
   if (!target.startsWith('/')) throw new HttpError(400, 'The request URL does not belong to this receiver');

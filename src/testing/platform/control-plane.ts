@@ -183,7 +183,7 @@ export class PlatformControlPlane {
   }
 
   #deleteMany({ tenant, search }: EndpointCall): RouteResponse {
-    const given = search.getAll('deployment_ids');
+    const given = search.getAll('deployment_ids').map((id) => id.toLowerCase());
     refuseErrors(parseRequest(DELETED_IDS, given, ['query', 'deployment_ids']).errors);
     const own = this.#deploymentsOf(tenant).map(({ id }) => id);
     const failed = given.filter((id) => !own.includes(id));

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { forgetOldest } from '../../base/forget-oldest.ts';
 import { toHttpError } from '../../receiver/http/http-error.ts';
 import type { RouteResponse } from '../../receiver/http/route.ts';
-import type { Routes } from '../../receiver/http/routes.ts';
+import { type Routes, targetOf } from '../../receiver/http/routes.ts';
 
 /** A request that the platform has received. */
 export interface PlatformRequest {
@@ -41,8 +41,8 @@ export class Requests {
 
   recorded(routes: Routes): Routes {
     return async (request, liftTimeout, left, admitted) => {
-      const { method = '', headers, url = '/' } = request;
-      const { pathname: path, searchParams: query } = new URL(url, 'http://platform');
+      const { method = '', headers, socket } = request;
+      const { pathname: path, searchParams: query } = targetOf(request);
       const seen = {
         method,
         path,
@@ -53,14 +53,16 @@ export class Requests {
       };
       this.#seen.set(request, seen);
       forgetOldest(this.#seen, REQUESTS_MAX);
-      const index = this.#answers.findIndex(({ pattern }) => pattern.test(`${method} ${path}`));
+      // Unlike `test`, `search` does not change a global pattern, which another answer may have, too.
+      const index = this.#answers.findIndex(({ pattern }) => `${method} ${path}`.search(pattern) >= 0);
       const [found] = index < 0 ? [] : this.#answers.splice(index, 1);
       try {
         const response = await (found?.answer(request) ?? routes(request, liftTimeout, left, admitted));
-        seen.status = response.status;
+        if (!socket.destroyed) seen.status = response.status;
         return response;
       } catch (error) {
-        seen.status = toHttpError(error)?.status ?? 500;
+        if (found !== undefined) socket.destroy();
+        else seen.status = toHttpError(error)?.status ?? 500;
         throw error;
       }
     };
