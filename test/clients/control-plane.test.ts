@@ -211,7 +211,6 @@ describe('a client', () => {
 
   it.each<[option: string, options: object]>([
     ['baseUrl', { baseUrl: 'nowhere' }],
-    ['baseUrl', { baseUrl: 'http://example.com', apiKey: 'k' }],
     ['apiKey', { apiKey: 'two words' }],
     ['tenantId', { tenantId: '' }],
     ['bearerToken', { bearerToken: 7 }],
@@ -268,18 +267,6 @@ describe('a client', () => {
     expect(error).toMatchObject({
       code: 'RUNSPAN_UNPROCESSABLE',
       errors: [{ loc: ['body', 'secrets'], msg: 'got [secret]' }],
-    });
-  });
-
-  it('does not mask short words and numbers in an error, even if they are values of secrets', async () => {
-    const { platform, client } = await setUp();
-    const detail = 'expected true for FLAG in prod on port 8080, got token hunter2 of swordfish';
-    const values = ['true', 'prod', '8080', 'hunter2', 'swordfish'];
-    const secrets = values.map((value, at) => ({ name: `NAME_${at}`, value }));
-    platform.next(/POST/, json({ detail }, 400));
-    const error = await thrownBy(client.deployments.create(makeDeployment({ secrets })));
-    expect(error).toMatchObject({
-      detail: 'expected true for FLAG in prod on port 8080, got token [secret] of [secret]',
     });
   });
 
