@@ -2,31 +2,21 @@ import '../support/virtual-timers.ts';
 
 import { getEventListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RunStream } from '#src/clients/agent-server/streams/run-stream.ts';
-import { AgentServer, type AgentServerOptions } from '#src/clients.ts';
+import type { AgentServer } from '#src/clients.ts';
 import { serve } from '../http/server.ts';
 import { gate } from '../support/gate.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
 import { thrownBy } from './make-api.ts';
-import { reset, type Step, serveSteps, settled, startAlike, status } from './stepped-server.ts';
+import { KEY, reset, type Step, script, settled, status } from './stepped-server.ts';
 
-const KEY = 'lsv2_agent_key_1';
 const RUN = { assistant_id: 'agent' };
 const RESUMABLE = { ...RUN, stream_resumable: true };
 const SSE = { 'content-type': 'text/event-stream' };
 const HEAD = { ...SSE, 'content-location': '/threads/t-1/runs/r-1' };
 const METADATA = 'event: metadata\ndata: {"run_id":"r-1"}\nid: 0\n\n';
 const value = (id: number): string => `event: values\ndata: {"count":${id}}\nid: ${id}\n\n`;
-
-/** Returns a client of a server that handles each request by the next step. The last step repeats. */
-async function script(steps: readonly Step[], options: Partial<AgentServerOptions> = {}) {
-  const served = await serveSteps(steps);
-  const client = new AgentServer({ url: served.url, apiKey: KEY, ...options });
-  onTestFinished(() => client.close());
-  const asked = () => served.seen.map(({ method, url }) => `${method} ${url}`);
-  return { ...served, client, asked };
-}
 
 /** Sends the start of a stream and breaks the connection. */
 const breaking =
@@ -60,7 +50,13 @@ async function names(stream: RunStream | Promise<RunStream>): Promise<string[]> 
   return found;
 }
 
-startAlike();
+// The first request would load undici, which takes real time.
+beforeAll(() => import('undici'));
+beforeEach(() => {
+  virtualClock.reset();
+  vi.spyOn(Math, 'random').mockReturnValue(0.5);
+});
+afterEach(() => void vi.restoreAllMocks());
 
 it.each<[name: string, create: (client: AgentServer) => Promise<unknown>]>([
   ['runs.create', (client) => client.runs.create('t-1', RUN)],
