@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { ControlPlane } from '#src/clients.ts';
 import { createPlatform, type Platform } from '#src/testing.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -89,12 +90,9 @@ describe('runspan deployments', () => {
     const integration = JSON.parse((await deployments('integrations --json')).stdout);
     expect((await deployments('integrations')).stdout).toBe(`${integration.id}  acme\n`);
     expect((await deployments('listeners')).stdout).toBe('no listeners\n');
-    const created = await fetch(`${platform.url}/v2/listeners`, {
-      method: 'POST',
-      headers: { 'x-api-key': KEY, 'content-type': 'application/json' },
-      body: '{"compute_type":"k8s","compute_id":"west","compute_config":{"k8s_namespaces":["a","b"]}}',
-    });
-    const listener = (await created.json()) as { id: string };
+    await using client = new ControlPlane({ baseUrl: platform.url, apiKey: KEY });
+    const compute_config = { k8s_namespaces: ['a', 'b'] };
+    const listener = await client.listeners.create({ compute_type: 'k8s', compute_id: 'west', compute_config });
     expect((await deployments('listeners')).stdout).toBe(`${listener.id}  k8s  west  a,b\n`);
     expect(JSON.parse((await deployments('listeners --limit 1 --json')).stdout)).toEqual(listener);
   });

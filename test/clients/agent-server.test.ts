@@ -293,20 +293,6 @@ describe('AgentServer', () => {
     ]);
   });
 
-  it.each([
-    [{}, [undefined, 'b', 'd']],
-    [{ before: 'z' }, ['z', 'b', 'd']],
-  ])('lists the history of a thread with the checkpoint as the cursor: %j', async (filter, cursors) => {
-    const pages = ['ab', 'cd', 'e'].map((ids) => [...ids].map((id) => ({ checkpoint: { checkpoint_id: id } })));
-    const { url, seen } = await serve((_, response) => response.end(JSON.stringify(pages[seen.length - 1])));
-    const states = await new AgentServer({ url }).threads.history('t', { ...filter, limit: 2 }).toArray(10);
-
-    expect(states.map(({ checkpoint }) => checkpoint?.checkpoint_id).join('')).toBe('abcde');
-    expect(seen.map(({ url: path }) => new URL(path ?? '', url).searchParams.get('before') ?? undefined)).toEqual(
-      cursors,
-    );
-  });
-
   it('stops listing the history of a thread if the server ignores the cursor', async () => {
     const states = [{ checkpoint: { checkpoint_id: 'a' } }];
     const { seen, server } = await connect(JSON.stringify(states));
