@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { ControlPlane } from '#src/clients.ts';
 import { createPlatform, type Platform } from '#src/testing.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -48,33 +49,24 @@ describe('runspan deployments', () => {
     expect(body).toMatchObject({ name: 'chat', secrets: [{ name: 'TOKEN', value: 'value-of-the-token' }] });
   });
 
-  it('prints the names of secrets without their values', async () => {
-    const id = await made(`${IMAGE} --secret TOKEN`);
-    const { stdout } = await deployments(`get ${id} --json`);
-    expect(JSON.parse(stdout).secrets).toEqual([{ name: 'TOKEN' }]);
-  });
-
-  it('prints the names of environment variables of containers without their values', async () => {
-    const file = join(folder, 'sidecar.json');
-    const env = [{ name: 'DATABASE_URL', value: 'value-of-the-variable' }];
-    const resource_spec = { sidecars: [{ name: 'proxy', image: 'proxy:1', env }] };
-    writeFileSync(file, JSON.stringify({ source: 'external_container', source_config: { resource_spec } }));
-    await using own = await createPlatform({ keys, hosting: 'self-hosted' });
-    const { stdout } = await deployments(`create --name chat --file ${file} --json`, {
-      RUNSPAN_CONTROL_PLANE_URL: own.url,
-    });
-    expect(JSON.parse(stdout).source_config.resource_spec.sidecars[0].env).toEqual([{ name: 'DATABASE_URL' }]);
-  });
-
-  it('reads a deployment from a file, and options take precedence', async () => {
+  it('reads a deployment from a file, in which options take precedence, and prints names without secret values', async () => {
     const file = join(folder, 'deployment.json');
+    const env = [{ name: 'DATABASE_URL', value: 'value-of-the-variable' }];
+    const source_config = { resource_spec: { sidecars: [{ name: 'proxy', image: 'proxy:1', env }] } };
     const source_revision_config = { image_uri: 'registry.example.com/chat:1' };
     writeFileSync(
       file,
-      JSON.stringify({ name: 'a', source: 'internal_container', source_config: {}, source_revision_config }),
+      JSON.stringify({ name: 'a', source: 'external_container', source_config, source_revision_config }),
     );
-    const { stdout } = await deployments(`create --file ${file} --name other --json`);
-    expect(JSON.parse(stdout)).toMatchObject({ name: 'other', source_revision_config });
+    await using own = await createPlatform({ keys, hosting: 'self-hosted' });
+    const variables = { RUNSPAN_CONTROL_PLANE_URL: own.url, TOKEN: 'value-of-the-token' };
+    const created = await deployments(`create --file ${file} --name other --secret TOKEN --json`, variables);
+    const { id } = JSON.parse(created.stdout);
+    for (const { stdout } of [created, await deployments(`get ${id} --json`, variables)]) {
+      expect(JSON.parse(stdout)).toMatchObject({ name: 'other', source_revision_config });
+      expect(JSON.parse(stdout).secrets).toEqual([{ name: 'TOKEN' }]);
+      expect(JSON.parse(stdout).source_config.resource_spec.sidecars[0].env).toEqual([{ name: 'DATABASE_URL' }]);
+    }
   });
 
   it('lists, updates, redeploys, waits, and deletes with --yes', async () => {
@@ -98,12 +90,9 @@ describe('runspan deployments', () => {
     const integration = JSON.parse((await deployments('integrations --json')).stdout);
     expect((await deployments('integrations')).stdout).toBe(`${integration.id}  acme\n`);
     expect((await deployments('listeners')).stdout).toBe('no listeners\n');
-    const created = await fetch(`${platform.url}/v2/listeners`, {
-      method: 'POST',
-      headers: { 'x-api-key': KEY, 'content-type': 'application/json' },
-      body: '{"compute_type":"k8s","compute_id":"west","compute_config":{"k8s_namespaces":["a","b"]}}',
-    });
-    const listener = (await created.json()) as { id: string };
+    await using client = new ControlPlane({ baseUrl: platform.url, apiKey: KEY });
+    const compute_config = { k8s_namespaces: ['a', 'b'] };
+    const listener = await client.listeners.create({ compute_type: 'k8s', compute_id: 'west', compute_config });
     expect((await deployments('listeners')).stdout).toBe(`${listener.id}  k8s  west  a,b\n`);
     expect(JSON.parse((await deployments('listeners --limit 1 --json')).stdout)).toEqual(listener);
   });

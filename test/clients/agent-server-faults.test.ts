@@ -2,30 +2,21 @@ import '../support/virtual-timers.ts';
 
 import { getEventListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RunStream } from '#src/clients/agent-server/streams/run-stream.ts';
-import { AgentServer, type AgentServerOptions } from '#src/clients.ts';
+import type { AgentServer } from '#src/clients.ts';
 import { serve } from '../http/server.ts';
 import { gate } from '../support/gate.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
-import { reset, type Step, serveSteps, settled, startAlike, status } from './stepped-server.ts';
+import { thrownBy } from './make-api.ts';
+import { KEY, reset, type Step, script, settled, status } from './stepped-server.ts';
 
-const KEY = 'lsv2_agent_key_1';
 const RUN = { assistant_id: 'agent' };
 const RESUMABLE = { ...RUN, stream_resumable: true };
 const SSE = { 'content-type': 'text/event-stream' };
 const HEAD = { ...SSE, 'content-location': '/threads/t-1/runs/r-1' };
 const METADATA = 'event: metadata\ndata: {"run_id":"r-1"}\nid: 0\n\n';
 const value = (id: number): string => `event: values\ndata: {"count":${id}}\nid: ${id}\n\n`;
-
-/** Returns a client of a server that handles each request by the next step. The last step repeats. */
-async function script(steps: readonly Step[], options: Partial<AgentServerOptions> = {}) {
-  const served = await serveSteps(steps);
-  const client = new AgentServer({ url: served.url, apiKey: KEY, ...options });
-  onTestFinished(() => client.close());
-  const asked = () => served.seen.map(({ method, url }) => `${method} ${url}`);
-  return { ...served, client, asked };
-}
 
 /** Sends the start of a stream and breaks the connection. */
 const breaking =
@@ -39,6 +30,7 @@ const ending =
   (response) =>
     response.writeHead(200, headers).end(text);
 const hang: Step = () => {};
+const begun: Step = (response) => response.writeHead(200, HEAD).write(METADATA);
 
 async function failure(promise: Promise<unknown>, stepMs?: number): Promise<unknown> {
   const result = await settled(promise, stepMs);
@@ -58,7 +50,13 @@ async function names(stream: RunStream | Promise<RunStream>): Promise<string[]> 
   return found;
 }
 
-startAlike();
+// The first request would load undici, which takes real time.
+beforeAll(() => import('undici'));
+beforeEach(() => {
+  virtualClock.reset();
+  vi.spyOn(Math, 'random').mockReturnValue(0.5);
+});
+afterEach(() => void vi.restoreAllMocks());
 
 it.each<[name: string, create: (client: AgentServer) => Promise<unknown>]>([
   ['runs.create', (client) => client.runs.create('t-1', RUN)],
@@ -156,37 +154,6 @@ describe('a broken stream', () => {
     expect(asked()).toHaveLength(1);
   });
 
-  it('ends with an error that names the last event if the server stores no events', async () => {
-    const { client, url, seen } = await script([breaking(METADATA + value(1))]);
-
-    const error = await failure(names(client.runs.stream('t-1', RUN)));
-
-    expect(error).toMatchObject({
-      name: 'StreamError',
-      code: 'RUNSPAN_STREAM_BROKEN',
-      runId: 'r-1',
-      threadId: 't-1',
-      lastEvent: { name: 'values', id: '1' },
-    });
-    expect((error as Error).message).toMatch(
-      `[POST] "${url}/threads/t-1/runs/stream": the stream broke after the event "values" (id 1) of run r-1: `,
-    );
-    expect((error as Error).message).toMatch(
-      /; the server does not store the events of the run, so the stream cannot continue$/,
-    );
-    expect(seen).toHaveLength(1);
-  });
-
-  it('masks a key and truncates the name of an event in its error', async () => {
-    const { client } = await script([breaking(`event: ${KEY}${'x'.repeat(1_000)}\ndata: 1\n\n`)]);
-
-    const error = await failure(names(client.runs.stream('t-1', RUN)));
-
-    expect(error).toMatchObject({ lastEvent: { name: expect.stringMatching(/^\[secret\]x+/) } });
-    expect((error as Error).message).not.toContain(KEY);
-    expect((error as Error).message.length).toBeLessThan(600);
-  });
-
   it('does not continue if the last event cleared the id', async () => {
     const { client, seen } = await script([breaking(`${METADATA}event: values\nid:\ndata: {}\n\n`)]);
     expect(await failure(names(client.runs.stream('t-1', RESUMABLE)))).toMatchObject({
@@ -265,38 +232,6 @@ describe('a broken stream', () => {
     );
     expect(seen.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, undefined, '5']);
     expect((await stream).runId).toBeUndefined();
-  });
-
-  it('ends with an error if the client is closed during a read', async () => {
-    const { client } = await script([(response) => response.writeHead(200, HEAD).write(METADATA)]);
-    const stream = await client.runs.stream('t-1', RESUMABLE);
-    const iterator = stream[Symbol.asyncIterator]();
-    await iterator.next();
-    const waiting = failure(iterator.next());
-
-    await client.close();
-
-    expect(await waiting).toMatchObject({ message: expect.stringContaining('the client is closed') });
-  });
-
-  it('ends with an error if the client is closed before a reconnect', async () => {
-    const { client, seen } = await script([breaking(METADATA)]);
-    const stream = await client.runs.stream('t-1', RESUMABLE);
-    const iterator = stream[Symbol.asyncIterator]();
-    await iterator.next();
-    // `failure` would advance the clock.
-    const waiting = iterator.next().catch((error: unknown) => error);
-    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
-    const pausedMs = virtualClock.nowMs;
-
-    await client.close();
-
-    expect(await waiting).toMatchObject({
-      code: 'RUNSPAN_STREAM_BROKEN',
-      message: expect.stringContaining('the client is closed'),
-    });
-    expect(virtualClock.nowMs).toBe(pausedMs);
-    expect(seen).toHaveLength(1);
   });
 
   it('ends at an event that is too long', async () => {
@@ -460,61 +395,58 @@ describe('a wait for a run', () => {
   });
 });
 
-describe('an abort', () => {
+/** How a signal or a client ends a call: when the server has this number of requests, and with which code of a close. */
+const moments: readonly (readonly [moment: string, steps: readonly Step[], requests: number, code: string])[] = [
+  ['a stream before the call', [begun], 0, 'RUNSPAN_NO_RESPONSE'],
+  ['a stream before the headers', [hang], 1, 'RUNSPAN_NO_RESPONSE'],
+  ['a stream between events', [begun], 1, 'RUNSPAN_STREAM_BROKEN'],
+  ['a stream in the delay after a break', [breaking(METADATA), begun], 1, 'RUNSPAN_STREAM_BROKEN'],
+  ['a stream before the headers of a reconnect', [breaking(METADATA), hang], 2, 'RUNSPAN_STREAM_BROKEN'],
+  ['a stream after a reconnect', [breaking(METADATA), begun], 2, 'RUNSPAN_STREAM_BROKEN'],
+  ['a wait before the headers', [hang], 1, 'RUNSPAN_NO_RESPONSE'],
+  [
+    'a wait while the body is read',
+    [(response) => response.writeHead(200, HEAD).write('\n')],
+    1,
+    'RUNSPAN_STREAM_BROKEN',
+  ],
+];
+
+describe.each(['an abort', 'the close of the client'])('%s', (way) => {
   const reason = new Error('enough');
-  const begun: Step = (response) => response.writeHead(200, HEAD).write(METADATA);
 
-  /** The steps of the server, and the condition for the abort. */
-  const moments: Readonly<Record<string, { steps: readonly Step[]; wait: (asked: () => string[]) => boolean }>> = {
-    'before the call': { steps: [begun], wait: () => true },
-    'before the headers': { steps: [hang], wait: (asked) => asked().length === 1 },
-    'between events': { steps: [begun], wait: (asked) => asked().length === 1 },
-    'in the delay after a break': { steps: [breaking(METADATA), begun], wait: (asked) => asked().length === 1 },
-    'before the headers of a reconnect': { steps: [breaking(METADATA), hang], wait: (asked) => asked().length === 2 },
-    'after a reconnect': { steps: [breaking(METADATA), begun], wait: (asked) => asked().length === 2 },
-  };
-
-  it.each(Object.entries(moments))(
-    '%s ends a stream with its reason and removes all listeners',
-    async (moment, { steps, wait }) => {
+  it.each(moments)(
+    'ends %s at once and leaves no listener and no connection',
+    async (moment, steps, requests, code) => {
       const { client, asked, open } = await script(steps);
       const ending = new AbortController();
-      if (moment === 'before the call') ending.abort(reason);
-      const reading = names(client.runs.stream('t-1', RESUMABLE, { signal: ending.signal }));
-      reading.catch(() => {});
-      while (!wait(asked)) {
+      const end = (): unknown => (way === 'an abort' ? ending.abort(reason) : void client.close());
+      if (requests === 0) end();
+      const { signal } = ending;
+      const isWait = moment.startsWith('a wait');
+      const call = isWait
+        ? client.runs.wait('t-1', RUN, { signal })
+        : names(client.runs.stream('t-1', RESUMABLE, { signal }));
+      const error = thrownBy(call);
+      while (asked().length < requests) {
         for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
-        if (!wait(asked)) await virtualClock.advance(250);
+        if (asked().length < requests) await virtualClock.advance(250);
       }
-      // The client handles the headers and events before the abort.
-      for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
-      ending.abort(reason);
+      // The client handles the headers and events before the end.
+      for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+      end();
 
-      expect(await failure(reading)).toBe(reason);
-      expect(getEventListeners(ending.signal, 'abort')).toEqual([]);
+      // The clock stands still.
+      if (way === 'an abort') expect(await error).toBe(reason);
+      else expect(await error).toMatchObject({ code, message: expect.stringMatching(/the client (is|was) closed/) });
+      expect(asked()).toHaveLength(requests);
+      expect(getEventListeners(signal, 'abort')).toEqual([]);
       await vi.waitFor(() => expect(open.size).toBe(0), { timeout: 5_000 });
     },
   );
+});
 
-  it.each<['wait' | 'create', moment: string, Step]>([
-    ['wait', 'before the headers', hang],
-    ['create', 'before the headers', hang],
-    ['wait', 'while the body is read', (response) => response.writeHead(200, HEAD).write('\n')],
-  ])('ends %s %s with its reason', async (call, _, step) => {
-    const { client, asked, open } = await script([step]);
-    const ending = new AbortController();
-    const waiting = client.runs[call]('t-1', RUN, { signal: ending.signal });
-    waiting.catch(() => {});
-    while (asked().length === 0) await new Promise(setImmediate);
-    // The client handles the headers before the abort.
-    for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
-    ending.abort(reason);
-
-    expect(await failure(waiting)).toBe(reason);
-    expect(getEventListeners(ending.signal, 'abort')).toEqual([]);
-    await vi.waitFor(() => expect(open.size).toBe(0), { timeout: 5_000 });
-  });
-
+describe('the signal of a stream', () => {
   it('can end many streams without a warning of Node', async () => {
     const { client } = await script([begun]);
     const warned = vi.spyOn(process, 'emitWarning');
@@ -529,18 +461,23 @@ describe('an abort', () => {
     for (const stream of streams) await stream.close();
   });
 
-  it.each(['an end', 'an error', 'a break', 'leaving the loop', 'close'])('has no listener after %s', async (way) => {
-    const text = way === 'an error' ? 'event: error\ndata: "no"\n\n' : METADATA;
-    const step = way === 'a break' ? breaking(text) : way === 'close' ? begun : ending(text);
-    const { client } = await script([step]);
-    const { signal } = new AbortController();
-    const stream = await client.runs.stream('t-1', RUN, { signal });
-    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+  it.each(['an end', 'an error', 'a break', 'leaving the loop', 'close'])(
+    'has no listener and no connection after %s',
+    async (way) => {
+      const text = way === 'an error' ? 'event: error\ndata: "no"\n\n' : METADATA;
+      const isLeft = way === 'leaving the loop' || way === 'close';
+      const step = way === 'a break' ? breaking(text) : isLeft ? begun : ending(text);
+      const { client, open } = await script([step]);
+      const { signal } = new AbortController();
+      const stream = await client.runs.stream('t-1', RUN, { signal });
+      expect(getEventListeners(signal, 'abort')).toHaveLength(1);
 
-    if (way === 'close') await stream.close();
-    else if (way === 'leaving the loop') for await (const _ of stream) break;
-    else await settled(names(stream));
+      if (way === 'close') await stream.close();
+      else if (way === 'leaving the loop') for await (const _ of stream) break;
+      else await settled(names(stream));
 
-    expect(getEventListeners(signal, 'abort')).toEqual([]);
-  });
+      expect(getEventListeners(signal, 'abort')).toEqual([]);
+      await vi.waitFor(() => expect(open.size).toBe(0), { timeout: 5_000 });
+    },
+  );
 });

@@ -13,15 +13,14 @@ async function connect(response = '{}', options: Partial<AgentServerOptions> = {
     if (headers.accept === 'text/event-stream') answer.setHeader('content-type', 'text/event-stream');
     answer.end(response);
   });
-  const server = new AgentServer({ url: served.url, apiKey: KEY, ...options });
+  const server = new AgentServer({ url: served.url, apiKey: ` ${KEY} `, ...options });
   onTestFinished(() => server.close());
   return { ...served, server };
 }
 
-const RUN = { assistant_id: 'agent' };
+const _RUN = { assistant_id: 'agent' };
 const PAGE = { limit: 10, offset: 0 };
 const CRON = { schedule: '0 9 * * 1', assistant_id: 'agent' };
-const ITEM = { namespace: ['a', 'b'], key: 'k' };
 const MESSAGE = { messageId: 'm', parts: [{ kind: 'text', text: 'weather?' }] };
 const RPC = { jsonrpc: '2.0', id: 1 };
 const rpc = (method: string, message: object) => ({ ...RPC, method, params: { message } });
@@ -33,52 +32,34 @@ const SENT = { kind: 'message', role: 'user', ...MESSAGE };
 const STREAMED = rpc('message/stream', { ...SENT, role: 'agent' });
 const JOIN = `GET ${RUNS}/r/stream?cancel_on_disconnect=false&stream_mode=values&stream_mode=debug`;
 
+/** Calls whose requests a real agent server answers (`test/peers/agent-server.test.ts`). */
+const ANSWERED = `
+  assistants: create get update search count schemas versions setLatest; threads: create get update delete count copy
+  updateState; runs: create wait stream get delete; statelessRuns: create wait stream joinStream batch; store: put delete
+  search namespaces; system: info`;
+const answered = ANSWERED.split(';').flatMap((group) => {
+  const [name = '', ...calls] = group.trim().split(/:?\s+/);
+  return calls.map((call) => `${name}.${call}`);
+});
+
 /**
- * Each call of the client, and its request by the reference of the agent server. Without a body here, a request with a
- * body sends the first object of the arguments, and a search also the page.
+ * The other calls of the client, and calls with a query, which a server would ignore, with their requests by the
+ * reference of the agent server. Without a body here, a request with a body sends the first object of the arguments,
+ * and a search also the page.
  */
 const rows: readonly Row[] = [
-  ['assistants.create', [{ graph_id: 'g' }], 'POST /assistants'],
-  ['assistants.get', ['agent'], 'GET /assistants/agent'],
-  ['assistants.update', ['agent', { name: 'Mate' }], 'PATCH /assistants/agent'],
   ['assistants.delete', ['agent', { deleteThreads: true }], 'DELETE /assistants/agent?delete_threads=true'],
-  ['assistants.search', [{ graph_id: 'g' }], 'POST /assistants/search'],
-  ['assistants.count', [{ graph_id: 'g' }], 'POST /assistants/count'],
   ['assistants.graph', ['agent', { xray: true }], 'GET /assistants/agent/graph?xray=true'],
-  ['assistants.schemas', ['agent'], 'GET /assistants/agent/schemas'],
   ['assistants.subgraphs', ['agent', { recurse: true }], 'GET /assistants/agent/subgraphs?recurse=true'],
-  ['assistants.subgraphs', ['agent', { namespace: 'weather' }], 'GET /assistants/agent/subgraphs/weather'],
-  ['assistants.versions', ['agent'], 'POST /assistants/agent/versions'],
-  ['assistants.setLatest', ['agent', 2], 'POST /assistants/agent/latest', { version: 2 }],
-  ['threads.create', [{ metadata: { a: 1 } }], 'POST /threads'],
-  ['threads.get', ['t'], 'GET /threads/t'],
-  ['threads.update', ['t', { metadata: { b: 2 } }], 'PATCH /threads/t'],
-  ['threads.delete', ['t'], 'DELETE /threads/t'],
   ['threads.search', [{ status: 'idle', limit: 5 }], 'POST /threads/search'],
-  ['threads.count', [{ status: 'idle' }], 'POST /threads/count'],
-  ['threads.copy', ['t'], 'POST /threads/t/copy'],
   ['threads.prune', [{ thread_ids: ['t'], strategy: 'delete' }], 'POST /threads/prune'],
   ['threads.state', ['t', { subgraphs: true }], 'GET /threads/t/state?subgraphs=true'],
-  ['threads.state', ['t', { checkpointId: 'c' }], 'GET /threads/t/state/c'],
-  ['threads.state', ['t', { checkpoint: { checkpoint_id: 'c' }, subgraphs: true }], 'POST /threads/t/state/checkpoint'],
-  ['threads.updateState', ['t', { values: { a: 1 }, as_node: 'n' }], 'POST /threads/t/state'],
   ['threads.history', ['t', { limit: 1, before: 'c' }], 'GET /threads/t/history?limit=1&before=c'],
-  ['threads.history', ['t', { metadata: {} }], 'POST /threads/t/history', { metadata: {}, limit: 10 }],
   ['threads.joinStream', ['t', { streamModes: ['run_modes'] }], 'GET /threads/t/stream?stream_modes=run_modes'],
-  ['runs.create', ['t', { ...RUN, multitask_strategy: 'enqueue' }], `POST ${RUNS}`],
-  ['runs.wait', ['t', RUN], `POST ${RUNS}/wait`],
-  ['runs.stream', ['t', { ...RUN, stream_mode: 'values' }], `POST ${RUNS}/stream`],
   ['runs.list', ['t', { status: 'success' }], `GET ${RUNS}?status=success&limit=10&offset=0`],
-  ['runs.get', ['t', 'r'], `GET ${RUNS}/r`],
-  ['runs.delete', ['t', 'r'], `DELETE ${RUNS}/r`],
   ['runs.join', ['t', 'r', { cancelOnDisconnect: true }], `GET ${RUNS}/r/join?cancel_on_disconnect=true`],
   ['runs.joinStream', ['t', 'r', { streamMode: ['values', 'debug'], cancelOnDisconnect: false }], JOIN],
   ['runs.cancel', ['t', 'r', { wait: true, action: 'rollback' }], `POST ${RUNS}/r/cancel?action=rollback&wait=1`, ''],
-  ['statelessRuns.create', [{ ...RUN, on_completion: 'keep' }], 'POST /runs'],
-  ['statelessRuns.wait', [RUN], 'POST /runs/wait'],
-  ['statelessRuns.stream', [RUN], 'POST /runs/stream'],
-  ['statelessRuns.joinStream', ['r'], 'GET /runs/r/stream'],
-  ['statelessRuns.batch', [[RUN, RUN]], 'POST /runs/batch'],
   ['statelessRuns.cancel', [{ status: 'all' }, { action: 'rollback' }], 'POST /runs/cancel?action=rollback'],
   ['crons.create', [{ ...CRON, timezone: 'Europe/Berlin' }], 'POST /runs/crons'],
   ['crons.createForThread', ['t', CRON], `POST ${RUNS}/crons`],
@@ -86,12 +67,7 @@ const rows: readonly Row[] = [
   ['crons.count', [{ enabled: true }], 'POST /runs/crons/count'],
   ['crons.update', ['c', { enabled: false }], 'PATCH /runs/crons/c'],
   ['crons.delete', ['c'], 'DELETE /runs/crons/c'],
-  ['store.put', [{ ...ITEM, value: { a: 1 } }], 'PUT /store/items'],
   ['store.get', [['a', 'b'], 'k'], 'GET /store/items?namespace=a.b&key=k'],
-  ['store.delete', [['a', 'b'], 'k'], 'DELETE /store/items', ITEM],
-  ['store.search', [{ namespace_prefix: ['a'] }], 'POST /store/items/search'],
-  ['store.namespaces', [{ prefix: ['a'] }], 'POST /store/namespaces'],
-  ['system.info', [], 'GET /info'],
   ['system.ok', [{ checkDb: true }], 'GET /ok?check_db=1'],
   ['system.metrics', [], 'GET /metrics?format=prometheus'],
   ['system.metrics', [{ format: 'json' }], 'GET /metrics?format=json'],
@@ -104,7 +80,7 @@ const rows: readonly Row[] = [
 function sentBody([call, args, request, body]: Row): unknown {
   if (body !== undefined || /^(?:GET|DELETE)/.test(request)) return body === '' ? undefined : body;
   const given = args.find((argument) => typeof argument === 'object');
-  return /search|versions|namespaces/.test(call) ? { ...PAGE, ...(given as object) } : given;
+  return call.endsWith('search') ? { ...PAGE, ...(given as object) } : given;
 }
 
 type Calls = Readonly<Record<string, Readonly<Record<string, (...args: readonly unknown[]) => PromiseLike<unknown>>>>>;
@@ -112,9 +88,7 @@ type Calls = Readonly<Record<string, Readonly<Record<string, (...args: readonly 
 /** A response of the type that the call expects. */
 function responseTo(call: string): string {
   if (call.endsWith('count')) return '1';
-  if (call === 'store.search') return '{"items":[]}';
-  if (call === 'store.namespaces') return '{"namespaces":[]}';
-  return /(search|versions|history|list|batch|namespaces)$/.test(call) ? '[]' : '{}';
+  return /(search|history|list)$/.test(call) ? '[]' : '{}';
 }
 
 describe('AgentServer', () => {
@@ -123,7 +97,7 @@ describe('AgentServer', () => {
     const calls = groups.flatMap(([name, group]) => Object.keys(group).map((method) => `${name}.${method}`));
 
     expect(calls.length).toBeGreaterThan(45);
-    expect(new Set(rows.map(([call]) => call))).toEqual(new Set([...calls, 'docs']));
+    expect(new Set([...answered, ...rows.map(([call]) => call)])).toEqual(new Set([...calls, 'docs']));
   });
 
   it.each(rows)('%s%j sends %s', async (...row) => {
@@ -220,8 +194,6 @@ describe('AgentServer', () => {
 
   it.each([
     [{}, 'url'],
-    [{ url: 'ftp://host' }, 'url'],
-    [{ url: 'http://host', apiKey: 'k' }, 'https'],
     [{ url: 'https://host', idleTimeoutMs: 0 }, 'idleTimeoutMs'],
     [{ url: 'https://host', propagate: 'no' }, 'propagate'],
     [{ url: 'https://host', baseUrl: 'https://host' }, 'baseUrl'],
@@ -319,20 +291,6 @@ describe('AgentServer', () => {
       'limit=2&status=success&offset=2',
       'limit=2&status=success&offset=4',
     ]);
-  });
-
-  it.each([
-    [{}, [undefined, 'b', 'd']],
-    [{ before: 'z' }, ['z', 'b', 'd']],
-  ])('lists the history of a thread with the checkpoint as the cursor: %j', async (filter, cursors) => {
-    const pages = ['ab', 'cd', 'e'].map((ids) => [...ids].map((id) => ({ checkpoint: { checkpoint_id: id } })));
-    const { url, seen } = await serve((_, response) => response.end(JSON.stringify(pages[seen.length - 1])));
-    const states = await new AgentServer({ url }).threads.history('t', { ...filter, limit: 2 }).toArray(10);
-
-    expect(states.map(({ checkpoint }) => checkpoint?.checkpoint_id).join('')).toBe('abcde');
-    expect(seen.map(({ url: path }) => new URL(path ?? '', url).searchParams.get('before') ?? undefined)).toEqual(
-      cursors,
-    );
   });
 
   it('stops listing the history of a thread if the server ignores the cursor', async () => {

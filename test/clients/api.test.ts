@@ -1,6 +1,5 @@
 import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { Agent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -206,35 +205,6 @@ test.each([
   const api = makeApi(url + path);
   await api.json(GET);
   expect([seen[0]?.url, api.urlOf('/things?a=b')]).toEqual([expected, url + expected]);
-});
-
-describe('an open response', () => {
-  test('resolves with its headers, and its body has no deadline', async () => {
-    const { url } = await serve((_, response) => response.writeHead(201, { 'x-a': 'b' }).end('data: 1\n\n'));
-    const { status, headers, body } = await makeApi(url).open(GET);
-    expect([status, headers['x-a'], await text(body)]).toEqual([201, 'b', 'data: 1\n\n']);
-  });
-
-  test('is retried until it begins', async () => {
-    vi.spyOn(Math, 'random').mockReturnValue(0);
-    const { url, seen } = await serve((_, response) => response.writeHead(seen.length === 1 ? 503 : 200).end('x'));
-    const { body } = await makeApi(url).open(GET);
-    vi.restoreAllMocks();
-    expect([await text(body), seen.length]).toEqual(['x', 2]);
-  });
-
-  test('ends with the reason of the signal, or when the client closes', async () => {
-    const { url } = await serve((_, response) => void response.write('x'));
-    const controller = new AbortController();
-    const api = makeApi(url);
-    const opened = await api.open({ ...GET, options: { signal: controller.signal } });
-    const reason = new Error('enough');
-    const reading = expect(text(opened.body)).rejects.toBe(reason);
-    controller.abort(reason);
-    await reading;
-    const other = await api.open(GET);
-    await Promise.all([expect(text(other.body)).rejects.toThrow('the client was closed'), api.close()]);
-  });
 });
 
 describe('a stream', () => {

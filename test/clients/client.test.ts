@@ -124,14 +124,6 @@ describe('a call', () => {
     expect([String(error).includes(KEY), connections()]).toEqual([false, 0]);
   });
 
-  it('merges headers by name; later headers win and null removes a header', async () => {
-    const { url, seen } = await serve((_, response) => response.end('{}'));
-    const client = clientOf(url, { apiKey: ` ${KEY} `, headers: { 'X-A': 'client', 'X-B': 'client' } });
-    await client.threads.get('t', { headers: { 'x-a': null, 'x-b': 'call', ACCEPT: 'text/x' } });
-    expect(seen[0]?.headers).toMatchObject({ 'x-api-key': KEY, 'x-b': 'call', accept: 'text/x' });
-    expect(seen[0]?.headers).not.toHaveProperty('x-a');
-  });
-
   it('shows no credential in an error or its client, even if the service repeats it [security 1]', async () => {
     const { url } = await serve((request, response) => response.writeHead(400).end(JSON.stringify(request.headers)));
     const headers = { 'X-Auth-Token': 'token-3', 'Proxy-Authorization': 'Basic basic-4', 'x-plain': 'plain-5' };

@@ -151,6 +151,23 @@ const FIELDS: readonly FieldRow[] = [
   ...specs('init_containers sidecars image_pull_secrets volumes volume_mounts', [[{ a: [1] }], [], null], [{}, ['a']]),
 ];
 
+/** Fields that only deployments of certain sources may have, each with a valid value. */
+const ONLY_FOR: readonly (readonly [path: string, value: unknown, sources: string])[] = [
+  ['secret_references', [], 'external_container'],
+  ['source_config.integration_id', NOWHERE, 'git_host'],
+  ['source_config.repo_url', 'x', 'git_host'],
+  ['source_config.deployment_type', 'prod', 'git_host'],
+  ['source_config.build_on_push', false, 'git_host'],
+  ['source_config.custom_url', 'x', 'external_container'],
+  ['source_config.resource_spec', {}, 'external_container'],
+  ['source_config.listener_id', NOWHERE, 'external_container'],
+  ['source_config.listener_config', {}, 'external_container'],
+  ['source_revision_config.repo_ref', 'main', 'git_host'],
+  ['source_revision_config.graph_config_path', 'x', 'git_host and internal_source'],
+  ['source_revision_config.image_uri', 'x', 'external_container and internal_container'],
+  ['source_revision_config.source_tarball_path', 'x', 'internal_source'],
+];
+
 describe('a deployment to create', () => {
   it.each(FIELDS)('of the source %s checks the field %s', async (source, path, good, bad) => {
     for (const value of good) expect(await created(deployment(source, path, value)), `${value}`).toEqual([]);
@@ -161,23 +178,9 @@ describe('a deployment to create', () => {
     }
   });
 
-  it.each<[field: string, value: unknown, sources: string]>([
-    ['secret_references', [], 'external_container'],
-    ['source_config.integration_id', NOWHERE, 'git_host'],
-    ['source_config.repo_url', 'x', 'git_host'],
-    ['source_config.deployment_type', 'prod', 'git_host'],
-    ['source_config.build_on_push', false, 'git_host'],
-    ['source_config.custom_url', 'x', 'external_container'],
-    ['source_config.resource_spec', {}, 'external_container'],
-    ['source_config.listener_id', NOWHERE, 'external_container'],
-    ['source_config.listener_config', {}, 'external_container'],
-    ['source_revision_config.repo_ref', 'main', 'git_host'],
-    ['source_revision_config.graph_config_path', 'x', 'git_host internal_source'],
-    ['source_revision_config.image_uri', 'x', 'external_container internal_container'],
-    ['source_revision_config.source_tarball_path', 'x', 'internal_source'],
-  ])('may have %s only for certain sources', async (path, value, sources) => {
+  it.each(ONLY_FOR)('may have %s only for certain sources', async (path, value, sources) => {
     for (const source of SOURCES) {
-      const expected = sources.includes(source) ? [] : [`${path}: Only for ${sources.replace(' ', ' and ')}`];
+      const expected = sources.includes(source) ? [] : [`${path}: Only for ${sources}`];
       expect(await created(deployment(source, path, value)), source).toEqual(expected);
     }
   });
@@ -212,88 +215,54 @@ describe('a deployment to create', () => {
 });
 
 describe('an update of a deployment', () => {
-  it.each([
-    {},
-    { secrets: null, source_config: null },
-    { revision_source: 'git_host' },
-    { source_config: { repo_url: null } },
-    { source_config: { resource_spec: {} }, source_revision_config: { image_uri: 'agent:2', repo_ref: null } },
-    { source_config: { build_on_push: true }, source_revision_config: { repo_ref: 'main', graph_config_path: 'g' } },
-    { source_revision_config: { source_tarball_path: 'uploads/1', graph_config_path: 'graph.json' } },
-    {
-      revision_source: 'internal_source',
-      source_config: { build_on_push: false },
-      source_revision_config: { source_tarball_path: 'uploads/1' },
-    },
-  ])('may be %j', async (patch) => expect(await patched(patch)).toEqual([]));
-
-  it.each<[object, string]>([
-    [{ name: 'x' }, 'name: Unknown field, or a field that this request cannot set'],
-    [{ source: 'git_host' }, 'source: Unknown field, or a field that this request cannot set'],
-    [
-      { revision_source: 'external_container' },
-      'revision_source: Expected one of git_host, internal_container, internal_source',
-    ],
-    [{ source_config: { integration_id: NOWHERE } }, 'source_config.integration_id: Cannot be changed'],
-    [{ source_config: { repo_url: 'x' } }, 'source_config.repo_url: Cannot be changed'],
-    [{ source_config: { deployment_type: 'prod' } }, 'source_config.deployment_type: Cannot be changed'],
-    [{ source_config: { listener_id: NOWHERE } }, 'source_config.listener_id: Cannot be changed'],
-    [
-      { source_config: { listener_config: { k8s_namespace: 'a' } } },
-      'source_config.listener_config.k8s_namespace: Cannot be changed',
-    ],
-    [{ source_config: { resource_spec: { cpu: 9 } } }, 'source_config.resource_spec.cpu: Expected at most 8'],
-  ])('cannot be %j', async (patch, refused) => expect(await patched(patch)).toEqual([refused]));
-
-  const revision = 'source_revision_config';
-  it.each<[DeploymentPatch, field: string, other: string]>([
-    [
-      { source_config: { resource_spec: {} }, source_revision_config: { repo_ref: 'main' } },
-      `${revision}.repo_ref: Only for git_host`,
-      'source_config.resource_spec is only for external_container',
-    ],
-    [
-      { secret_references: [], source_config: { build_on_push: false } },
-      'source_config.build_on_push: Only for git_host',
-      'secret_references is only for external_container',
-    ],
-    [
-      { source_config: { custom_url: 'https://a.example' }, source_revision_config: { graph_config_path: 'g' } },
-      `${revision}.graph_config_path: Only for git_host and internal_source`,
-      'source_config.custom_url is only for external_container',
-    ],
-    [
-      { source_revision_config: { graph_config_path: 'g', image_uri: 'agent:2' } },
-      `${revision}.image_uri: Only for external_container and internal_container`,
-      `${revision}.graph_config_path is only for git_host and internal_source`,
-    ],
-    [
-      { source_revision_config: { graph_config_path: 'g', repo_ref: 'main', source_tarball_path: 'uploads/1' } },
-      `${revision}.source_tarball_path: Only for internal_source`,
-      `${revision}.repo_ref is only for git_host`,
-    ],
-    [
-      { revision_source: 'git_host', source_revision_config: { repo_ref: 'main', image_uri: 'agent:2' } },
-      `${revision}.image_uri: Only for external_container and internal_container`,
-      `${revision}.repo_ref is only for git_host`,
-    ],
-  ])('cannot set fields of different sources: %j', async (patch, field, other) => {
-    expect(await patched(patch)).toEqual([`${field}, but ${other}; set only fields of one source`]);
-  });
-
-  it.each<[DeploymentPatch, boolean]>([
+  it.each<[DeploymentPatch, creates: boolean]>([
     [{ source_revision_config: { repo_ref: 'main' } }, true],
     [{ source_revision_config: { graph_config_path: 'graph.json' } }, true],
-    [{ source_revision_config: { image_uri: 'agent:2' } }, true],
-    [{ source_revision_config: { source_tarball_path: 'uploads/1' } }, true],
+    [{ source_revision_config: { source_tarball_path: 'uploads/1', graph_config_path: 'graph.json' } }, true],
+    [{ revision_source: 'internal_source', source_revision_config: { source_tarball_path: 'uploads/1' } }, true],
     [{ secrets: [] }, true],
-    [{ source_config: { resource_spec: {} } }, true],
+    [{ source_config: { resource_spec: {} }, source_revision_config: { image_uri: 'agent:2', repo_ref: null } }, true],
     [{}, false],
     [{ source_config: null, source_revision_config: null, secrets: null }, false],
-    [{ source_config: { build_on_push: true, resource_spec: null, custom_url: 'https://a.example' } }, false],
-    [{ source_revision_config: { repo_ref: null } }, false],
-    [{ revision_source: 'git_host', secret_references: [], deployment_tier: 'DEDICATED_S', image_version: '1' }, false],
-  ])('%j creates a revision: %s', (patch, creates) => expect(createsRevision(patch)).toBe(creates));
+    [{ source_config: { build_on_push: true, repo_url: null, resource_spec: null } }, false],
+    [{ source_config: { custom_url: 'https://a.example' }, secret_references: [] }, false],
+    [{ revision_source: 'internal_source', source_config: { build_on_push: false } }, false],
+    [{ revision_source: 'git_host', deployment_tier: 'DEDICATED_S', image_version: '1' }, false],
+  ])('may be %j, and creates a revision: %s', async (patch, creates) => {
+    expect(await patched(patch)).toEqual([]);
+    expect(createsRevision(patch)).toBe(creates);
+  });
+
+  it.each([
+    ['name', 'x', 'Unknown field, or a field that this request cannot set'],
+    ['source', 'git_host', 'Unknown field, or a field that this request cannot set'],
+    ['revision_source', 'external_container', 'Expected one of git_host, internal_container, internal_source'],
+    ['source_config.integration_id', NOWHERE, 'Cannot be changed'],
+    ['source_config.repo_url', 'x', 'Cannot be changed'],
+    ['source_config.deployment_type', 'prod', 'Cannot be changed'],
+    ['source_config.listener_id', NOWHERE, 'Cannot be changed'],
+    ['source_config.listener_config.k8s_namespace', 'a', 'Cannot be changed'],
+    ['source_config.resource_spec.cpu', 9, 'Expected at most 8'],
+  ])('cannot set %s to %s: %s', async (path, value, message) => {
+    const patch = path.split('.').reduceRight<unknown>((inner, name) => ({ [name]: inner }), value);
+    expect(await patched(patch)).toEqual([`${path}: ${message}`]);
+  });
+
+  const revision = 'source_revision_config';
+  it.each([
+    [`${revision}.repo_ref`, 'source_config.resource_spec'],
+    ['source_config.build_on_push', 'secret_references'],
+    [`${revision}.graph_config_path`, 'source_config.custom_url'],
+    [`${revision}.image_uri`, `${revision}.graph_config_path`],
+    [`${revision}.source_tarball_path`, `${revision}.repo_ref`],
+    [`${revision}.image_uri`, `${revision}.repo_ref`, 'git_host'],
+  ])('cannot set fields of different sources: %s and %s', async (path, other, revision_source?: string) => {
+    const patch = { revision_source, source_config: {}, [revision]: {} };
+    for (const [field, value] of ONLY_FOR) if (field === path || field === other) set(patch, field, value);
+    const [sources, others] = [path, other].map((field) => ONLY_FOR.find(([one]) => one === field)?.[2]);
+    const message = `Only for ${sources}, but ${other} is only for ${others}; set only fields of one source`;
+    expect(await patched(patch)).toEqual([`${path}: ${message}`]);
+  });
 });
 
 it('a listener has no unknown field', async () => {

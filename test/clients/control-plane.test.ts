@@ -27,10 +27,12 @@ const EVERY_FILTER = {
 
 type Row = [call: string, args: readonly unknown[], request: string, body?: unknown];
 
-/** Each call of the client, and its request by the reference of the control plane. */
+/**
+ * Calls of the client, and their requests by the reference of the control plane. The demo lists the requests of the
+ * other calls, which it sends.
+ */
 const rows: readonly Row[] = [
   ['deployments.create', [makeDeployment()], 'POST /v2/deployments', { ...makeDeployment(), secrets: [] }],
-  ['deployments.get', [NOWHERE], `GET ${DEPLOYMENT}`],
   ['deployments.list', [], `GET /v2/deployments?${PAGE}`],
   [
     'deployments.list',
@@ -44,27 +46,23 @@ const rows: readonly Row[] = [
     [[NOWHERE, OTHER]],
     `DELETE /v2/deployments?deployment_ids=${NOWHERE}&deployment_ids=${OTHER}`,
   ],
-  ['deployments.uploadUrl', [NOWHERE], `POST ${DEPLOYMENT}/upload-url`],
   [
     'revisions.list',
     [NOWHERE, { status: ['DEPLOYED', 'QUEUED'], remoteReconciled: true, limit: 100, offset: 5 }],
     `GET ${DEPLOYMENT}/revisions?status=DEPLOYED,QUEUED&remote_reconciled=true&limit=100&offset=5`,
   ],
-  ['revisions.get', [NOWHERE, OTHER], `GET ${DEPLOYMENT}/revisions/${OTHER}`],
-  ['revisions.redeploy', [NOWHERE, OTHER], `POST ${DEPLOYMENT}/revisions/${OTHER}/redeploy`],
   ['listeners.list', [], `GET /v2/listeners?${PAGE}`],
   ['listeners.get', [NOWHERE], `GET /v2/listeners/${NOWHERE}`],
   ['listeners.create', [LISTENER], 'POST /v2/listeners', LISTENER],
   ['listeners.update', [NOWHERE, { version: '2' }], `PATCH /v2/listeners/${NOWHERE}`, { version: '2' }],
   ['listeners.delete', [NOWHERE], `DELETE /v2/listeners/${NOWHERE}`],
-  ['integrations.list', [], 'GET /v1/integrations/git_host/install'],
   ['integrations.repositories', [NOWHERE], `GET /v1/integrations/git_host/${NOWHERE}/repos`],
 ];
 
 type Calls = Readonly<Record<string, Readonly<Record<string, (...args: readonly unknown[]) => PromiseLike<unknown>>>>>;
 
 it.each(rows)('%s%j sends %s', async (call, args, request, body) => {
-  const answer = call.startsWith('integrations') ? '[]' : '{"object_path":"p","resources":[],"region":"eu"}';
+  const answer = call.startsWith('integrations') ? '[]' : '{"resources":[],"region":"eu"}';
   const { url, seen } = await serve((_, response) => response.end(answer));
   const client = new ControlPlane({ baseUrl: url, apiKey: API_KEY });
   onTestFinished(() => client.close());
@@ -77,7 +75,7 @@ it.each(rows)('%s%j sends %s', async (call, args, request, body) => {
   expect(seen[0]?.headers['x-api-key']).toBe(API_KEY);
   expect(seen[0]?.body ? JSON.parse(seen[0].body) : undefined).toEqual(body);
   // A later version of the service may add a field, here `region`.
-  if (/create|update$|get$|redeploy|uploadUrl/.test(call)) expect(result).toEqual(JSON.parse(answer));
+  if (/create|update$|get$/.test(call)) expect(result).toEqual(JSON.parse(answer));
 });
 
 describe('deployments', () => {
@@ -212,7 +210,6 @@ describe('a client', () => {
 
   it.each<[option: string, options: object]>([
     ['baseUrl', { baseUrl: 'nowhere' }],
-    ['baseUrl', { baseUrl: 'http://example.com', apiKey: 'k' }],
     ['apiKey', { apiKey: 'two words' }],
     ['tenantId', { tenantId: '' }],
     ['bearerToken', { bearerToken: 7 }],
@@ -269,18 +266,6 @@ describe('a client', () => {
     expect(error).toMatchObject({
       code: 'RUNSPAN_UNPROCESSABLE',
       errors: [{ loc: ['body', 'secrets'], msg: 'got [secret]' }],
-    });
-  });
-
-  it('does not mask short words and numbers in an error, even if they are values of secrets', async () => {
-    const { platform, client } = await setUp();
-    const detail = 'expected true for FLAG in prod on port 8080, got token hunter2 of swordfish';
-    const values = ['true', 'prod', '8080', 'hunter2', 'swordfish'];
-    const secrets = values.map((value, at) => ({ name: `NAME_${at}`, value }));
-    platform.next(/POST/, json({ detail }, 400));
-    const error = await thrownBy(client.deployments.create(makeDeployment({ secrets })));
-    expect(error).toMatchObject({
-      detail: 'expected true for FLAG in prod on port 8080, got token [secret] of [secret]',
     });
   });
 

@@ -227,17 +227,6 @@ describe('a wait for a deployment', () => {
   });
 });
 
-it.each(['updateAndWait', 'redeployAndWait'] as const)('%s ends when the new revision is deployed', async (name) => {
-  const { platform, client, id, latestId } = await created('DEPLOYED');
-  platform.setStatuses(['QUEUED', 'DEPLOYED']);
-  const { deployments } = client;
-  const { revision } = await (name === 'updateAndWait'
-    ? deployments.updateAndWait(id, { secrets: [] }, QUICK)
-    : deployments.redeployAndWait(id, latestId, QUICK));
-  expect(revision).toMatchObject({ status: 'DEPLOYED' });
-  expect(revision?.id).not.toBe(latestId);
-});
-
 describe('an update with a wait', () => {
   it('does not wait if it creates no revision, even if the last revision failed', async () => {
     const { platform, client, id } = await created('BUILD_FAILED');

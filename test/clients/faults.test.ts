@@ -160,18 +160,6 @@ describe('a connection', () => {
     expect(error).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE', mayHaveArrived: true });
     expect(String(error)).toMatch(/: the response is not HTTP$/);
   });
-
-  test.each(kinds)('that breaks once does not fail $name if it is idempotent', async (kind) => {
-    const { url, seen } = await serve((request, response) => {
-      if (seen.length === 1) request.socket.resetAndDestroy();
-      else response.end('{}');
-    });
-    const ended = await kind.call(url).then(
-      () => 'done',
-      () => 'failed',
-    );
-    expect([ended, seen.length]).toEqual(kind.isIdempotent ? ['done', 2] : ['failed', 1]);
-  });
 });
 
 describe('a reused connection', () => {

@@ -10,10 +10,9 @@ import {
 import { startRun, withRun } from '#src/index.ts';
 import { recordRuns } from '#src/testing.ts';
 import { serve } from '../http/server.ts';
-import { startReceiver } from '../support/receiver.ts';
+import { makeRun, part, ROOT as RUN, sendParts, start } from '../receiver/wire.ts';
 import { thrownBy } from './make-api.ts';
 
-const RUN = '0193b3a0-1111-7000-8000-000000000001';
 const ID = '0193b3a0-3333-7000-8000-000000000001';
 const TOKEN = { id: 'a', url: 'https://host/tokens/a', expires_at: '2026-11-21T00:00:00Z', more: true };
 
@@ -148,7 +147,8 @@ test('a call within a run is recorded with its request, but without the URLs', a
 test.each(['plain text', '{', '5', '"quoted"', '{"a":1}', '', { a: 'b' }])(
   'a receiver stores the correction %j of a GET and of a POST alike',
   async (correction) => {
-    const { receiver, url } = await receiverWithToken();
+    const receiver = await receiverWithRun();
+    const { url } = await createFeedbackToken({ runId: RUN, key: 'a' }, { url: receiver.url });
     for (const method of ['GET', 'POST'] as const) {
       await submitFeedback(url, { correction, comment: method }, { method });
       const [stored] = (await (await fetch(`${receiver.url}/feedback?run=${RUN}`)).json()) as object[];
@@ -180,26 +180,9 @@ test('feedback by the URL of a receiver is stored with the run, and refusals hav
   expect(await thrownBy(submitFeedback(over.url, { score: 1 }))).toMatchObject({ reason: 'expired' });
 });
 
-async function receiverWithToken() {
-  const receiver = await receiverWithRun();
-  return { receiver, url: (await createFeedbackToken({ runId: RUN, key: 'a' }, { url: receiver.url })).url };
-}
-
 /** Starts a receiver that has received a run. */
 async function receiverWithRun() {
-  const receiver = await startReceiver();
-  const body = {
-    id: RUN,
-    name: 'answer',
-    run_type: 'chain',
-    inputs: {},
-    start_time: '2026-11-20T07:22:40Z',
-    session_name: 'default',
-  };
-  await fetch(`${receiver.url}/runs`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
+  const receiver = await start();
+  await sendParts(receiver, part(`post.${RUN}`, makeRun()));
   return receiver;
 }

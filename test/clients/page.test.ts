@@ -37,19 +37,9 @@ test('iterating a list returns every item and requests pages when needed', async
 test('each iteration requests all pages', async () => {
   const { list, asked } = listOf([1, 2], [3]);
   await list;
-  expect([await readAll(list), await readAll(list), await list.toArray(2)]).toEqual([
-    [1, 2, 3],
-    [1, 2, 3],
-    [1, 2],
-  ]);
-  expect((await readAll(list.pages())).length).toBe(2);
-  expect(asked).toEqual([0, 0, 1, 0, 1, 0, 0, 1]);
-});
-
-test('a loop that is left requests no more pages', async () => {
-  const { list, asked } = listOf([1, 2], [3]);
-  for await (const item of list) if (item === 2) break;
-  expect(asked).toEqual([0]);
+  for (let times = 0; times < 2; times++) expect(await readAll(list)).toEqual([1, 2, 3]);
+  expect((await readAll(list.pages())).map(({ items }) => items)).toEqual([[1, 2], [3]]);
+  expect(asked).toEqual([0, 0, 1, 0, 1, 0, 1]);
 });
 
 test('a page returns the next page, and the last page returns undefined', async () => {
@@ -57,11 +47,6 @@ test('a page returns the next page, and the last page returns undefined', async 
   const next = await (await list).next();
   expect([next?.items, next?.hasNext, await next?.next()]).toEqual([[2], false, undefined]);
   expect(await readAll(await list)).toEqual([1, 2]);
-});
-
-test('`pages` iterates over the pages', async () => {
-  const { list } = listOf([1], [], [2]);
-  expect((await readAll(list.pages())).map(({ items }) => items)).toEqual([[1], [], [2]]);
 });
 
 test.each<[number, number[], number[]]>([

@@ -1,8 +1,6 @@
-import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
 import type { ControlPlane, ControlPlaneOptions } from '#src/clients/control-plane/control-plane.ts';
 import type { Platform, PlatformRequest } from '#src/testing.ts';
@@ -212,17 +210,5 @@ describe('an upload of a source', () => {
       throw thrown;
     };
     expect(await failure(root, { onProgress: last })).toBe(thrown);
-  });
-
-  it('sends a tarball unchanged', async () => {
-    const { platform, client, id, root } = await upload();
-    const bytes = gzipSync('a tarball');
-    await writeFile(join(root, 'source.tar.gz'), bytes);
-    const { source_tarball_path } = await client.deployments.uploadSource(
-      id,
-      pathToFileURL(join(root, 'source.tar.gz')),
-    );
-    expect(platform.uploads.get(source_tarball_path)).toEqual(bytes);
-    expect(await readFile(join(root, 'source.tar.gz'))).toEqual(bytes);
   });
 });

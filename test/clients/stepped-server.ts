@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { afterEach, beforeAll, beforeEach, vi } from 'vitest';
-import { serve, type TestServer } from '../http/server.ts';
+import { onTestFinished } from 'vitest';
+import { AgentServer, type AgentServerOptions } from '#src/clients.ts';
+import { serve } from '../http/server.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
 
 /** Handles one request. */
@@ -12,13 +13,13 @@ export const status =
     response.writeHead(code, { 'content-type': 'application/json', ...headers }).end(text);
 export const reset: Step = (_, { socket }) => socket.resetAndDestroy();
 
-export interface SteppedServer extends TestServer {
-  /** Responses that have not ended. */
-  readonly open: ReadonlySet<ServerResponse>;
-}
+export const KEY = 'lsv2_agent_key_1';
 
-/** A server that handles each request by the next step. The last step repeats. */
-export async function serveSteps(steps: readonly Step[]): Promise<SteppedServer> {
+/**
+ * Returns a client of a server that handles each request by the next step. The last step repeats. `open` has the
+ * responses that have not ended.
+ */
+export async function script(steps: readonly Step[], options: Partial<AgentServerOptions> = {}) {
   let count = 0;
   const open = new Set<ServerResponse>();
   const served = await serve((request, response) => {
@@ -27,7 +28,10 @@ export async function serveSteps(steps: readonly Step[]): Promise<SteppedServer>
     const step = steps[Math.min(count++, steps.length - 1)] as Step;
     step(response, request);
   });
-  return { ...served, open };
+  const client = new AgentServer({ url: served.url, apiKey: KEY, ...options });
+  onTestFinished(() => client.close());
+  const asked = () => served.seen.map(({ method, url }) => `${method} ${url}`);
+  return { ...served, open, client, asked };
 }
 
 /** Advances the clock until the promise settles. */
@@ -42,17 +46,4 @@ export async function settled<Result>(promise: Promise<Result>, stepMs = 500): P
     if (result === undefined) await virtualClock.advance(stepMs);
   }
   return result;
-}
-
-/** Resets the clock before each test and makes random delays constant. */
-export function startAlike(): void {
-  // The first request would load undici, which takes real time.
-  beforeAll(() => import('undici'));
-  beforeEach(() => {
-    virtualClock.reset();
-    vi.spyOn(Math, 'random').mockReturnValue(0.5);
-  });
-  afterEach(() => {
-    vi.restoreAllMocks();
-  });
 }

@@ -9,6 +9,7 @@ import { serve } from '../http/server.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { collectUntil } from '../support/garbage.ts';
+import { gate } from '../support/gate.ts';
 
 const RUN = { assistant_id: 'agent', input: { messages: [{ type: 'human', content: 'weather?' }] } };
 
@@ -32,14 +33,15 @@ async function connect(options: Partial<AgentServerOptions> = {}) {
   return { ...served, server, recorder: record() };
 }
 
-/** Returns a client of a server that sends this stream. */
+/** Returns a client of a server that sends this stream, and a promise of the end of its first response. */
 async function streaming(text: string) {
+  const closed = gate();
   const { url } = await serve((_, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream', 'content-location': '/threads/t-1/runs/r-1' });
-    response.write(text);
+    response.on('close', () => closed.open());
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(text);
     if (!text.endsWith('…')) response.end();
   });
-  return { server: new AgentServer({ url }), recorder: record() };
+  return { server: new AgentServer({ url }), recorder: record(), closed };
 }
 
 const within = <Result>(fn: () => Promise<Result>): Promise<Result> => traceable(fn, { name: 'answer' })();
@@ -149,7 +151,7 @@ describe('a call of an agent server outside of any run', () => {
 describe('the recorded run of a stream', () => {
   const EVENTS = 'event: updates\ndata: {"plan":{"a":1}}\n\nevent: custom\ndata: "half"\n\n';
 
-  it('has the events if there was no state, but no feedback URLs', async () => {
+  it('has the run id of the first event, and the events if there was no state, but no feedback URLs', async () => {
     const { server, recorder } = await streaming(
       `event: metadata\ndata: {"run_id":"r-1"}\n\n${EVENTS}event: feedback\ndata: {"k":"https://f.example/secret"}\n\nevent: feedback\ndata: ["https://f.example/secret"]\n\n`,
     );
@@ -163,19 +165,8 @@ describe('the recorded run of a stream', () => {
       ],
     });
     expect(JSON.stringify(recorder.runs)).not.toContain('f.example');
-  });
-
-  it('has the run id of the server if only the first event contains it', async () => {
-    const { url } = await serve((_, response) =>
-      response
-        .writeHead(200, { 'content-type': 'text/event-stream' })
-        .end('event: metadata\ndata: {"run_id":"r-9"}\n\n'),
-    );
-    const recorder = record();
-
-    await within(async () => drain(await new AgentServer({ url }).runs.stream('t-1', RUN)));
-
-    expect(recorder.run('runs.stream').extra?.metadata).toMatchObject({ agent_run_id: 'r-9', agent_thread_id: 't-1' });
+    const metadata = { agent_run_id: 'r-1', agent_thread_id: 't-1' };
+    expect(recorder.run('runs.stream').extra).toMatchObject({ metadata });
   });
 
   it('has the last state of the graph itself, as it was received', async () => {
@@ -221,8 +212,8 @@ describe('the recorded run of a stream', () => {
     expect([left?.error, closed?.error]).toEqual([undefined, undefined]);
   });
 
-  it('is interrupted if the stream is garbage-collected', async () => {
-    const { server, recorder } = await streaming(`${EVENTS}…`);
+  it('is interrupted if the stream is garbage-collected, which closes the connection', async () => {
+    const { server, recorder, closed } = await streaming(`${EVENTS}…`);
 
     await within(async () => {
       await server.runs.stream('t-1', RUN);
@@ -233,7 +224,7 @@ describe('the recorded run of a stream', () => {
       error: expect.stringMatching(/^Interrupted: the result was garbage-collected before it ended/),
       extra: { metadata: { end_reason: 'interrupted' } },
     });
-    await server.close();
+    await closed;
   });
 
   it('stays open during a read, and is interrupted if the stream is not read', async () => {
