@@ -18,7 +18,6 @@ async function connect(response = '{}', options: Partial<AgentServerOptions> = {
   return { ...served, server };
 }
 
-const _RUN = { assistant_id: 'agent' };
 const PAGE = { limit: 10, offset: 0 };
 const CRON = { schedule: '0 9 * * 1', assistant_id: 'agent' };
 const MESSAGE = { messageId: 'm', parts: [{ kind: 'text', text: 'weather?' }] };
