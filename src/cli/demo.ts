@@ -2,7 +2,7 @@ import * as nodeModule from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from '@commander-js/extra-typings';
-import { messageOf, visible } from '../base/text.ts';
+import { messageOf, visible, visibleJson } from '../base/text.ts';
 import type { ModuleLoader } from '../register/module-hooks.ts';
 import { type CommandContext, CommandFailure, type Ending, untilStopped } from './command-line.ts';
 
@@ -46,7 +46,7 @@ async function demo({ json, keep, tracer }: DemoOptions, { stdout, stderr }: Com
     createScriptedChat,
     packageUrl: new URL('../index.js', CHUNKS).href,
     isJson: json === true,
-    print: (text: string) => stdout.write(`${visible(text)}\n`),
+    print: (text: string) => stdout.write(`${json ? visibleJson(text) : visible(text)}\n`),
     warn: (text: string) => stderr.write(`demo: ${visible(text)}\n`),
     ...(keep && { untilStopped }),
   });
