@@ -53,8 +53,8 @@ export interface Platform {
   /** Uploaded objects by object path. */
   readonly uploads: ReadonlyMap<string, Uint8Array>;
   /**
-   * Answers the next request whose `METHOD /path` matches, instead of the platform. An answer that throws, or that
-   * destroys the request's socket, breaks the connection.
+   * Answers the next request whose `METHOD /path` matches, instead of the platform. An answer that throws
+   * gets status 500, and one that destroys the request's socket breaks the connection.
    */
   next(request: RegExp, answer: PlatformAnswer): void;
   /**

@@ -53,7 +53,7 @@ export class Requests {
       };
       this.#seen.set(request, seen);
       forgetOldest(this.#seen, REQUESTS_MAX);
-      const index = this.#answers.findIndex(({ pattern }) => pattern.test(`${method} ${path}`));
+      const index = this.#answers.findIndex(({ pattern }) => `${method} ${path}`.search(pattern) >= 0);
       const [found] = index < 0 ? [] : this.#answers.splice(index, 1);
       try {
         const response = await (found?.answer(request) ?? routes(request, liftTimeout, left, admitted));
