@@ -1,7 +1,14 @@
 // `npm run check` compiles this file, so that a wrong type fails the check.
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { createReceiver, StoredRun } from '#src/receiver.ts';
-import { type ExpectedRun, matchers, type Recorded, type RunMatchers, type RunRecorder } from '#src/testing.ts';
+import {
+  type Assistant,
+  type ExpectedRun,
+  matchers,
+  type Recorded,
+  type RunMatchers,
+  type RunRecorder,
+} from '#src/testing.ts';
 import '../support/run-matchers.ts';
 
 describe('with the declaration of the docs', () => {
@@ -39,4 +46,12 @@ test('recorders, runs and the runs of a receiver are `Recorded`', () => {
   expectTypeOf<ReturnType<RunRecorder['run']>>().toExtend<Recorded>();
   expectTypeOf<StoredRun[]>().toExtend<Recorded>();
   expectTypeOf<Awaited<ReturnType<typeof createReceiver>>>().not.toExtend<Recorded>();
+});
+
+test('an assistant may yield objects of an interface', () => {
+  interface State {
+    readonly messages: readonly string[];
+  }
+  expectTypeOf<() => AsyncGenerator<State>>().toExtend<Assistant>();
+  expectTypeOf<() => AsyncGenerator<string>>().not.toExtend<Assistant>();
 });

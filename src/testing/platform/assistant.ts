@@ -26,7 +26,7 @@ export interface AssistantThread {
  * What an assistant does. Each yielded object is an update of the thread's values, and its `messages` are appended to
  * those of the thread. A thrown error fails the run.
  */
-export type Assistant = (input: unknown, run: AssistantRun) => AsyncIterable<Readonly<Record<string, unknown>>>;
+export type Assistant = (input: unknown, run: AssistantRun) => AsyncIterable<object>;
 
 /** The assistant of a platform without `assistants`. */
 export const repeatLastMessage: Assistant = async function* (input) {

@@ -39,8 +39,9 @@ export class ObjectStore {
     if ((headers['x-api-key'] ?? headers.authorization) !== undefined) return refusal('CredentialsNotAllowed', 400);
     if (search.get('X-Signature') !== this.#signature(path, expires)) return refusal('SignatureDoesNotMatch');
     if (Number(expires) * 1_000 <= Date.now()) return refusal('ExpiredToken');
-    if (Object.keys(SIGNED_HEADERS).some((name) => headers[name] !== SIGNED_HEADERS[name]))
-      return refusal('SignatureDoesNotMatch');
+    const [wrong] = Object.entries(SIGNED_HEADERS).filter(([name, value]) => headers[name] !== value);
+    if (wrong !== undefined)
+      return refusal('SignatureDoesNotMatch', 403, `Expected the header ${wrong[0]} to be ${wrong[1] ?? 'absent'}`);
     if (!(Number(headers['content-length']) <= ARCHIVE_BYTES_MAX)) return refusal('EntityTooLarge');
     liftTimeout();
     const chunks: Buffer[] = [];
@@ -55,6 +56,7 @@ export class ObjectStore {
   }
 }
 
-function refusal(code: string, status = 403): RouteResponse {
-  return { status, headers: { 'content-type': 'application/xml' }, content: `<Error><Code>${code}</Code></Error>` };
+function refusal(code: string, status = 403, message = code): RouteResponse {
+  const content = `<Error><Code>${code}</Code><Message>${message}</Message></Error>`;
+  return { status, headers: { 'content-type': 'application/xml' }, content };
 }
