@@ -60,11 +60,13 @@ export class Records<Kept extends Entry = Entry> {
 
   /** Returns the entries that match, newest first. Fields that a record does not have, such as `limit`, do not count. */
   find(filter: unknown): Kept[] {
-    const { name, ...fields } = fieldsOf(filter);
-    const isWanted = ({ record }: Kept): boolean =>
-      (name === undefined || String(record.name).includes(String(name))) &&
+    const { ids, name = '', ...fields } = fieldsOf(filter);
+    const isWanted = ([id, { record }]: readonly [string, Kept]): boolean =>
+      (!Array.isArray(ids) || ids.includes(id)) &&
+      String(record.name).toLowerCase().includes(String(name).toLowerCase()) &&
       Object.entries(fields).every(([field, value]) => !Object.hasOwn(record, field) || contains(record[field], value));
-    return [...this.#entries.values()].filter(isWanted).reverse();
+    const found = [...this.#entries].filter(isWanted).reverse();
+    return found.map(([, entry]) => entry);
   }
 }
 

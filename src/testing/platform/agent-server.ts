@@ -79,7 +79,10 @@ export function agentServerRoutes(
     );
   const rpc: Endpoint = { name: 'rpc', method: 'POST', path: '/mcp/', body: BODY };
   const routes: Route[] = [
-    ...group(ASSISTANTS, { ...recordHandlers('assistants', 'assistant_id'), create: createAssistant }),
+    ...group(ASSISTANTS, {
+      ...recordHandlers('assistants', 'assistant_id'),
+      create: (agent, { body }) => ok(addAssistant(agent, fieldsOf(body))),
+    }),
     ...group(THREADS, threadHandlers),
     route({ ...THREADS.history, method: 'GET' }, threadHandlers.history),
     ...group(RUNS, runHandlers),
@@ -132,8 +135,6 @@ function recordHandlers(group: 'assistants' | 'threads' | 'crons', idName: strin
     count: (agent, { body }) => ok(agent[group].find(body).length),
   } satisfies Record<string, Handler>;
 }
-
-const createAssistant: Handler = (agent, { body }) => ok(addAssistant(agent, fieldsOf(body)));
 
 function addAssistant({ graphs, assistants }: AgentData, { if_exists, ...fields }: Fields): Fields {
   const graph = String(fields.graph_id);
@@ -282,11 +283,7 @@ const statelessRunHandlers = {
     ok(recordsOf(await Promise.all(listOf(call.body).map((body) => start(agent, call, body))))),
   cancel: (agent, call) => {
     const { status, thread_id, run_ids: ids } = fieldsOf(call.body);
-    const found = agent.runs.find({ thread_id, status: status === 'all' ? undefined : status });
-    return cancel(
-      found.filter(({ settings }) => !Array.isArray(ids) || ids.includes(settings.id)),
-      call,
-    );
+    return cancel(agent.runs.find({ ids, thread_id, status: status === 'all' ? undefined : status }), call);
   },
 } satisfies Record<string, Handler>;
 
