@@ -38,9 +38,7 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     expect(await assistants.create(wanted)).toMatchObject(wanted);
     await expect(assistants.create(wanted)).rejects.toMatchObject(CONFLICT);
     expect(await assistants.create({ ...wanted, if_exists: 'do_nothing' })).toMatchObject({ assistant_id: id });
-    expect(await assistants.update(id, { name: 'Mate' })).toMatchObject({ name: 'Mate', version: 2 });
-    expect(await assistants.versions(id).toArray(10)).toMatchObject([{ version: 2 }, { version: 1 }]);
-    expect(await assistants.setLatest(id, 1)).toMatchObject({ version: 1, name: 'Skipper' });
+    expect(await assistants.update(id, { name: 'Mate' })).toMatchObject({ name: 'Mate' });
     for (let count = 0; count < 2; count++) await assistants.create({ graph_id: 'agent', metadata: { of: id } });
     expect(await readAll(assistants.search({ metadata: { of: id }, limit: 2 }))).toHaveLength(3);
     expect(await assistants.count({ metadata: { of: id } })).toBe(3);
@@ -54,9 +52,10 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     await expect(threads.create(thread)).rejects.toMatchObject(CONFLICT);
     expect(await threads.create({ ...thread, if_exists: 'do_nothing' })).toMatchObject({ thread_id: of });
     await threads.update(of, { metadata: { b: 2 } });
-    expect(await threads.get(of)).toMatchObject({ metadata: { of, b: 2 } });
-    expect((await threads.copy(of)).thread_id).not.toBe(of);
-    await threads.create({ metadata: { of } });
+    expect((await threads.search({ ids: [of], sort_by: 'created_at' })).items).toMatchObject([
+      { metadata: { of, b: 2 } },
+    ]);
+    for (let count = 0; count < 2; count++) await threads.create({ metadata: { of } });
     expect(await threads.count({ metadata: { of } })).toBe(3);
     const pages = await readAll(threads.search({ metadata: { of }, limit: 2 }).pages());
     expect(pages.map(({ items }) => items.length)).toEqual([2, 1]);
@@ -69,9 +68,6 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     await runs.wait(id, ASK);
     const { values, checkpoint } = await threads.state(id);
     expect(lastOf(values)).toBe(ANSWER);
-    const checkpointId = String(checkpoint?.checkpoint_id);
-    for (const options of [{ checkpointId }, { checkpoint: { checkpoint_id: checkpointId, checkpoint_ns: '' } }])
-      expect(await threads.state(id, options)).toMatchObject({ values });
     const ids = (await readAll(threads.history(id, { limit: 1 }))).map((state) => state.checkpoint?.checkpoint_id);
     expect(ids.length).toBeGreaterThan(1);
     expect(new Set(ids).size).toBe(ids.length);
@@ -108,8 +104,6 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     const events = await readAll(stream);
     expect(events[0]).toMatchObject({ event: 'metadata', data: { run_id: stream.runId } });
     expect(events.map(({ name }) => name)).toContainEqual(expect.stringMatching(/^values\|weather:/));
-    const last = events.findLast(({ name }) => name === 'values');
-    expect(lastOf(last?.data as Record<string, unknown>)).toBe(ANSWER);
   },
   interrupts: async ({ threads, runs }) => {
     const { thread_id: id } = await threads.create();
@@ -145,8 +139,10 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     const { thread_id: id } = await threads.create();
     const first = await runs.create(id, ask('wait'));
     await expect(runs.wait(id, { ...ASK, multitask_strategy: 'reject' })).rejects.toMatchObject({ status: 422 });
-    expect(lastOf(await runs.wait(id, { ...ASK, multitask_strategy: 'interrupt' }))).toBe(ANSWER);
-    expect(await runs.get(id, first.run_id)).toMatchObject({ status: 'interrupted' });
+    const next = runs.wait(id, { ...ASK, multitask_strategy: 'enqueue' });
+    expect(await threads.get(id)).toMatchObject({ status: 'busy' });
+    await runs.cancel(id, first.run_id, { wait: true });
+    expect(lastOf(await next)).toBe(ANSWER);
   },
   statelessRuns: async ({ statelessRuns: runs }) => {
     expect(lastOf(await runs.wait(ASK))).toBe(ANSWER);
@@ -167,12 +163,7 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     expect(await store.get(namespace, 'a')).toMatchObject({ namespace, key: 'a', value: { key: 2 } });
     const found = await store.search({ namespace_prefix: namespace, limit: 2 }).toArray(10);
     expect(found.map(({ key }) => key).sort()).toEqual(['a', 'b', 'c']);
-    expect(await store.namespaces({ prefix: ['store'] }).toArray(1_000)).toContainEqual(namespace);
     await store.delete(namespace, 'a');
     expect(await store.get(namespace, 'a')).toBeUndefined();
-  },
-  system: async ({ system }) => {
-    expect(await system.info()).toMatchObject({ flags: { assistants: true } });
-    expect(await system.ok({ checkDb: true })).toBe(true);
   },
 };

@@ -33,7 +33,7 @@ it('a stream has the events of its modes and ends with feedback URLs, by which f
     yield { messages: { type: 'ai', id: 'm', content: 'Hi.' }, count: 1 };
   });
   const { thread_id } = await server.threads.create();
-  const modes = ['updates', 'messages-tuple', 'messages', 'values', 'custom'] as const;
+  const modes = ['updates', 'messages', 'values', 'custom'] as const;
   const run = { assistant_id: 'agent', input: { question: '?' }, feedback_keys: ['liked'] };
 
   const stream = await server.runs.stream(thread_id, { ...run, stream_mode: modes });
@@ -46,18 +46,10 @@ it('a stream has the events of its modes and ends with feedback URLs, by which f
     ['values', { question: '?' }],
     ['custom', { values: {} }],
     ['later', { question: '?' }],
-    ['messages', [message, { run_id: stream.runId, langgraph_node: 'agent' }]],
     ['messages/complete', [message]],
     ['updates', { agent: { messages: [message], count: 1 } }],
     ['values', values],
     ['feedback', { liked: expect.stringContaining(`${platform.url}/api/v1/feedback/tokens/`) }],
-  ]);
-  expect((await readAll(await server.runs.stream(thread_id, run))).map(({ name }) => name)).toEqual([
-    'metadata',
-    'values',
-    'later',
-    'values',
-    'feedback',
   ]);
   await submitFeedback((await stream.feedback()).liked as string, { score: 1 });
   const found = await fetch(`${platform.url}/query/runs/${stream.runId}`, {
@@ -86,36 +78,22 @@ it('a run is recorded in the trace of its caller, and the runs of its function b
   expect(recorder.run('look')).toMatchObject({ trace_id, parent_run_id: run?.id });
 });
 
-it('a run that fails or is cancelled is recorded as such', async () => {
+it('a run that fails or is cancelled, also with its thread, is recorded as such', async () => {
   const { platform, server } = await start();
-  const [failed, waiting] = await server.statelessRuns.batch([ask('fail'), ask('wait')]);
-  await server.statelessRuns.cancel({ run_ids: [String(waiting?.run_id)] });
-  await readAll(await server.statelessRuns.joinStream(String(failed?.run_id)));
   const { thread_id } = await server.threads.create();
-  const { run_id: deleted } = await server.runs.create(thread_id, ask('wait'));
+  const failed = await server.runs.create(thread_id, ask('fail'));
+  await readAll(await server.statelessRuns.joinStream(failed.run_id));
+  const [one, other] = await server.statelessRuns.batch([ask('wait'), ask('wait')]);
+  await server.statelessRuns.cancel({ run_ids: [String(one?.run_id)] });
+  expect(await platform.runs()).toMatchObject([
+    { id: failed.run_id, error: 'RangeError: no such city' },
+    { id: one?.run_id, extra: { metadata: { end_reason: 'cancelled' } } },
+  ]);
+  await server.statelessRuns.cancel({ run_ids: [String(other?.run_id)] });
+  const { run_id } = await server.runs.create(thread_id, ask('wait'));
   await server.threads.delete(thread_id);
-  await readAll(await server.statelessRuns.joinStream(deleted));
-
-  const runs = new Map((await platform.runs()).map((run) => [run.id, run]));
-  expect(runs.get(String(failed?.run_id))).toMatchObject({ error: 'RangeError: no such city' });
-  for (const id of [String(waiting?.run_id), deleted])
-    expect(runs.get(id)).toMatchObject({ extra: { metadata: { end_reason: 'cancelled' } } });
-  expect(runs.get(String(waiting?.run_id))?.error).toBeUndefined();
-});
-
-it('runs of a thread follow each other, and a rollback removes a run with its states', async () => {
-  const { server } = await start();
-  const { thread_id } = await server.threads.create();
-  const [{ run_id }, next] = [await server.runs.create(thread_id, ask('wait')), server.runs.wait(thread_id, RUN)];
-  await expect
-    .poll(() => server.runs.list(thread_id).toArray(10))
-    .toMatchObject([{ status: 'pending' }, { status: 'running' }]);
-  expect(await server.threads.get(thread_id)).toMatchObject({ status: 'busy' });
-
-  await server.runs.cancel(thread_id, run_id, { action: 'rollback', wait: true });
-
-  expect((await next).messages).toHaveLength(3);
-  expect(await server.runs.list(thread_id).toArray(10)).toMatchObject([{ status: 'success' }]);
+  await readAll(await server.statelessRuns.joinStream(run_id));
+  expect(await platform.runs()).toHaveLength(4);
 });
 
 it('a cancelled run ends at once, and its function when it goes on', async () => {
@@ -130,8 +108,8 @@ it('a cancelled run ends at once, and its function when it goes on', async () =>
     }
   });
   const { thread_id } = await server.threads.create();
-  const stream = await server.threads.joinStream(thread_id);
-  const { run_id } = await server.runs.create(thread_id, { assistant_id: 'agent' });
+  const stream = await server.runs.stream(thread_id, { assistant_id: 'agent' });
+  const run_id = String(stream.runId);
   for await (const { event, data } of stream) if (event === 'values' && data.step === 1) break;
 
   await server.runs.cancel(thread_id, run_id, { wait: true });
@@ -195,7 +173,7 @@ it('unknown ids, known ids and invalid requests are errors with a detail', async
     [server.assistants.create({ graph_id: 'other' }), 404, 'The graph other does not exist'],
     [server.runs.get(thread_id, none), 404, `The run ${none} does not exist`],
     [server.threads.create({ thread_id }), 409, `The thread ${thread_id} already exists`],
-    [server.a2a.card('agent'), 501, expect.stringContaining('langgraph-api')],
+    [server.assistants.graph('agent'), 501, 'The platform does not simulate assistants.graph'],
   ];
   for (const [call, status, detail] of calls) await expect(call).rejects.toMatchObject({ status, detail });
   expect(await server.runs.wait(none, { ...RUN, if_not_exists: 'create' })).toHaveProperty('messages');
@@ -206,35 +184,27 @@ it('unknown ids, known ids and invalid requests are errors with a detail', async
       headers: { 'x-api-key': platform.apiKey, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
-  for (const [path, body, loc] of [
-    ['/runs', { input: {} }, ['body', 'assistant_id']],
-    ['/threads/search', { limit: 1_001 }, ['body', 'limit']],
-    ['/threads/search?limit=1', {}, ['query', 'limit']],
-  ] as const) {
-    const response = await post(path, body);
-    expect(response.status).toBe(422);
-    expect(await response.json()).toMatchObject({ detail: [{ loc }] });
-  }
+  const invalid = await post('/threads/search', { limit: 1_001 });
+  expect(invalid.status).toBe(422);
+  expect(await invalid.json()).toMatchObject({ detail: [{ loc: ['body', 'limit'] }] });
   expect((await fetch(`${platform.agentUrl}/ok`)).status).toBe(401);
   const page = await post('/assistants/search', { metadata: {}, limit: 1, offset: 0 });
   expect(Object.fromEntries(page.headers)).toMatchObject({ 'x-pagination-total': '1' });
   expect(page.headers.has('x-pagination-next')).toBe(false);
 });
 
-it('cron jobs are stored, and the system has figures and a page of its routes', async () => {
+it('cron jobs are stored, A2A repeats the message, and the reference lists the routes', async () => {
   const { server } = await start();
-  const cron = { assistant_id: 'agent', schedule: '0 9 * * 1', metadata: { a: 1 } };
-  const { cron_id } = await server.crons.create({ ...cron, input: {} });
-  expect(await server.crons.update(cron_id, { enabled: false })).toMatchObject({
-    schedule: '0 9 * * 1',
-    enabled: false,
-  });
-  expect(await server.crons.search({ enabled: false }).toArray(10)).toMatchObject([
-    { cron_id, payload: { input: {} } },
-  ]);
+  const { cron_id } = await server.crons.create({ assistant_id: 'agent', schedule: '0 9 * * 1', input: {} });
+  const cron = { cron_id, schedule: '0 9 * * 1', enabled: false, payload: { input: {} } };
+  expect(await server.crons.update(cron_id, { enabled: false })).toMatchObject(cron);
+  expect(await server.crons.search({ enabled: false }).toArray(10)).toMatchObject([cron]);
   await server.crons.delete(cron_id);
   expect(await server.crons.count()).toBe(0);
-  expect(await server.system.metrics()).toBe('agent_runs 0\n');
-  expect(await server.system.metrics({ format: 'json' })).toEqual({ agent_runs: 0 });
+  const message = { parts: [{ kind: 'text', text: 'Hi.' }] };
+  const answer = { ...message, kind: 'message', role: 'agent' };
+  expect(await server.a2a.send('agent', { message })).toMatchObject(answer);
+  expect(await readAll(await server.a2a.stream('agent', { message }))).toMatchObject([answer]);
+  expect([await server.system.ok(), (await server.system.info()).flags.assistants]).toEqual([true, true]);
   expect(await server.docs()).toContain('<code>POST /threads/:thread_id/runs/stream</code>');
 });

@@ -25,7 +25,15 @@ import { HttpError } from '../../receiver/http/http-error.ts';
 import type { Route, RouteResponse } from '../../receiver/http/route.ts';
 import { withoutNulls } from '../../receiver/http/validation.ts';
 import { now, PlatformDeployment, type PlatformRevision, statusesOf, withConfig } from './deployments.ts';
-import { type EndpointCall, endpointRoute, endpointRoutes, type Handlers, refuseErrors } from './endpoint-routes.ts';
+import {
+  type EndpointCall,
+  endpointRoute,
+  endpointRoutes,
+  type Handlers,
+  NO_CONTENT,
+  ok,
+  refuseErrors,
+} from './endpoint-routes.ts';
 import { ObjectStore } from './object-store.ts';
 import type { PlatformOptions } from './platform-options.ts';
 import type { Requests } from './requests.ts';
@@ -246,8 +254,6 @@ export class PlatformControlPlane {
 
 const REPOSITORY = { id: 1, name: 'agent', owner: 'acme', url: 'https://git.example/agent', default_branch: 'main' };
 
-const NO_CONTENT: RouteResponse = { status: 204, content: '' };
-
 /** Query parameters that select deployments. No deployment has tags. */
 const FILTERS: Readonly<Record<string, (deployment: Deployment, text: string) => boolean>> = {
   name_contains: ({ name }, text) => name.includes(text),
@@ -287,8 +293,4 @@ function page<Item>(items: readonly Item[], search: URLSearchParams, view: (item
   const offset = Number(search.get('offset') ?? 0);
   const resources = items.slice(offset, offset + Number(search.get('limit') ?? 20)).map(view);
   return ok({ resources, offset: offset + resources.length });
-}
-
-function ok(body: unknown): RouteResponse {
-  return { status: 200, body };
 }

@@ -26,6 +26,12 @@ export type Handler = (request: EndpointCall) => RouteResponse | Promise<RouteRe
 /** One handler for each call of a client, so that a new call without a handler does not compile. */
 export type Handlers<Group> = { readonly [Name in keyof Group]: Handler };
 
+export const NO_CONTENT: RouteResponse = { status: 204 };
+
+export function ok(body: unknown): RouteResponse {
+  return { status: 200, body };
+}
+
 export interface RouteSettings {
   readonly requests: Requests;
   /** Prefix of the paths. @default '' */

@@ -30,7 +30,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   const access = new Access({ host, keys: new PlatformKeys(keys) }, new TokenSigner(store));
   const routes = receiverRoutes({ store, strict: true, faults, access }, [
     ...controlPlane.routes,
-    ...agentServerRoutes({ requests, assistants, controlPlane, store }),
+    ...agentServerRoutes(assistants, controlPlane, requests),
   ]);
   const server = await listen(requests.recorded(routes), host.replace(/^\[(.*)\]$/, '$1'), port);
   const { url } = server;
