@@ -48,8 +48,11 @@ export async function demo(options: DemoOptions): Promise<boolean> {
     const differences = [...rows.flatMap((row) => row.differences), ...(isWhole ? [] : ['runs are missing'])];
     const [first] = differences;
     const page = `${platform.url}/?project=demo`;
+    const address = untilStopped && { page, key: KEY };
     if (isJson)
-      options.print(JSON.stringify({ ok: first === undefined, parts: rows, load, page, differences }, undefined, 2));
+      options.print(
+        JSON.stringify({ ok: first === undefined, parts: rows, load, differences, ...address }, undefined, 2),
+      );
     if (first !== undefined) warn(first);
     print(untilStopped ? `The traces, until Ctrl-C: ${page} (key ${KEY})` : 'To look at the traces, add --keep');
     await untilStopped?.();

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { clock } from '../../base/clock.ts';
 import { forgetOldest } from '../../base/forget-oldest.ts';
+import { shown } from '../../base/text.ts';
 import type { Interrupt, ThreadState } from '../../clients/agent-server/thread.ts';
 import { isObject } from '../../config/checker.ts';
-import { exactJson, type Fields, fieldsOf, listOf } from '../../payload/fields.ts';
+import { exactJson, type Fields, fieldsOf, isFields, listOf } from '../../payload/fields.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import type { RouteResponse } from '../../receiver/http/route.ts';
 import { newRunId, runIdFrom } from '../../run/ids.ts';
@@ -140,7 +141,10 @@ export class AgentThread implements Entry {
   change(given: unknown, source: string): Fields {
     const { messages, ...others } = fieldsOf(given);
     const values = { ...this.values, ...others };
-    const added = [messages ?? []].flat().map((message) => ({ id: randomUUID(), ...fieldsOf(message) }));
+    const added = [messages ?? []].flat().map((message) => {
+      if (isFields(message)) return { id: randomUUID(), ...message };
+      throw new TypeError(`Expected messages to be objects, got ${shown(message)}`);
+    });
     if (messages !== undefined) values.messages = [...listOf(values.messages), ...added];
     this.add(values, source);
     return messages === undefined ? others : { ...others, messages: added };

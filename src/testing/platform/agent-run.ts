@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { clock } from '../../base/clock.ts';
+import { shown } from '../../base/text.ts';
 import { type RunRequest, STREAM_MODES, type StatelessRunRequest } from '../../clients/agent-server/run-request.ts';
 import type { Interrupt } from '../../clients/agent-server/thread.ts';
 import { exactJson, type Fields, fieldsOf, isFields, listOf } from '../../payload/fields.ts';
@@ -45,7 +46,8 @@ export class AgentRun implements Entry {
     const ids = { run_id, thread_id: thread.record.thread_id, assistant_id };
     this.record = newRecord({ ...ids, status: 'pending', metadata, multitask_strategy, kwargs });
     this.#emit('metadata', { run_id, attempt: 1 });
-    this.result = Promise.all([...thread.active].map(({ result }) => result)).then(() => this.#run());
+    const earlier = Promise.all([...thread.active].map(({ result }) => result));
+    this.result = Promise.race([earlier, once(this.#cancelling.signal, 'abort')]).then(() => this.#run());
     thread.active.add(this);
     thread.record.status = 'busy';
   }
@@ -162,12 +164,13 @@ export class AgentRun implements Entry {
       emit: (event, data) => this.#emit(event, data),
       interrupt: (value) => {
         if (given.length > 0) return given.shift();
-        this.#question ??= { id: randomUUID(), value };
+        this.#question ??= { id: randomUUID(), value: JSON.parse(exactJson(value)) };
         throw new Error('The run waits for an answer');
       },
     });
     for await (const one of updates) {
       if (signal.aborted) return;
+      if (!isFields(one)) throw new TypeError(`Expected the assistant to yield objects, got ${shown(one)}`);
       const update = thread.change(one, 'loop');
       for (const message of listOf(update.messages)) this.#emit('messages/complete', [message]);
       this.#emit('updates', { [graph]: update });
@@ -177,8 +180,9 @@ export class AgentRun implements Entry {
 
   #emit(name: string, data: unknown): void {
     const { stream_mode: modes = 'values', stream_subgraphs: hasSubgraphs } = this.settings.request;
+    const text = exactJson(data);
     if (this.#isOver || !isIn([modes].flat(), name) || (name.includes('|') && !hasSubgraphs)) return;
-    this.#events.push({ name, data: exactJson(data) });
+    this.#events.push({ name, data: text });
     this.#changes.emit('change');
   }
 }

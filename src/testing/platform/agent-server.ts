@@ -56,8 +56,12 @@ export function agentServerRoutes(
   assistants: Graphs,
   controlPlane: PlatformControlPlane,
   requests: Requests,
+  closing: AbortSignal,
 ): readonly Route[] {
   const agents = new Map<string, AgentData>();
+  closing.addEventListener('abort', () => {
+    for (const { runs } of agents.values()) for (const run of runs.find({})) void run.cancel();
+  });
   /** Each workspace has its own data for each deployment. */
   const agentOf = ({ tenant, ids: { deployment = '' } }: EndpointCall): AgentData => {
     const project = controlPlane.deployedName(tenant, deployment);

@@ -76,6 +76,11 @@ export class PlatformControlPlane {
   }
 
   setStatuses(statuses: readonly RevisionStatus[]): void {
+    if (!Array.isArray(statuses) || !statuses.every((status) => /^[A-Z_]+$/.test(status)) || statuses.length === 0)
+      throw new RunspanError(
+        'RUNSPAN_INVALID_OPTION',
+        `Expected \`statuses\` to be a list of statuses, got ${shown(statuses)}`,
+      );
     this.#statuses = [...statuses];
   }
 

@@ -26,15 +26,19 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   const faults = new Faults();
   const requests = new Requests();
   const uploads = new Map<string, Uint8Array>();
+  const closing = new AbortController();
   const controlPlane = new PlatformControlPlane({ hosting, statusMs, spelling, requests, uploads, url: () => url });
   const access = new Access({ host, keys: new PlatformKeys(keys) }, new TokenSigner(store));
   const routes = receiverRoutes({ store, strict: true, faults, access }, [
     ...controlPlane.routes,
-    ...agentServerRoutes(assistants, controlPlane, requests),
+    ...agentServerRoutes(assistants, controlPlane, requests, closing.signal),
   ]);
   const server = await listen(requests.recorded(routes), host.replace(/^\[(.*)\]$/, '$1'), port);
   const { url } = server;
-  const close = (): Promise<void> => server.close();
+  const close = (): Promise<void> => {
+    closing.abort();
+    return server.close();
+  };
   return {
     url,
     agentUrl: `${url}/agents/local`,
