@@ -1,5 +1,6 @@
 import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import { exactJson, parseExact } from '../../payload/fields.ts';
+import type { Attachment } from '../../run/record.ts';
 import {
   AssembledRun,
   AssembledTrace,
@@ -12,13 +13,41 @@ import { type Listed, pageOf, sortedItems } from '../domain/cursor.ts';
 import { Deletions, deletionAt, Tombstones } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
-import { identitiesIn, identityOf, type KnownTrace, spanKey, type TraceNames } from '../domain/identity.ts';
+import {
+  identitiesIn,
+  identityOf,
+  type KnownTrace,
+  type SpanIds,
+  spanKey,
+  type TraceNames,
+} from '../domain/identity.ts';
 import { inTurns, takeTurn } from '../domain/in-turns.ts';
 import { PRICE_CHECKS, PriceList, type PriceOptions } from '../domain/prices.ts';
-import type { ListQuery, Page, RunCounts, RunQuery, Scope, SortKey } from '../domain/query.ts';
+import type {
+  DeletionTarget,
+  ListQuery,
+  Page,
+  RunCounts,
+  RunQuery,
+  Scope,
+  SortKey,
+  Statistics,
+  StatisticsQuery,
+  Suggestion,
+  SuggestionQuery,
+  ThreadQuery,
+  TimeRange,
+} from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, projectSummaries, sortValueOf } from '../domain/run-values.ts';
-import type { TraceSummary } from '../domain/run-view.ts';
+import type {
+  PayloadField,
+  ProjectSummary,
+  RunDetails,
+  RunSummary,
+  ThreadSummary,
+  TraceSummary,
+} from '../domain/run-view.ts';
 import { isFound, runWords } from '../domain/search-words.ts';
 import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
@@ -27,7 +56,7 @@ import { listedTrace } from '../domain/trace-summary.ts';
 import { inOrder } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valuesIn, within } from '../filter/run-filter.ts';
-import { refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
+import { type MergedRun, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
@@ -176,11 +205,11 @@ export class MemoryStore implements Store {
     for await (const record of inTurns(records)) yield exactJson(record);
   }
 
-  attachment: Store['attachment'] = async (scope, runId, name) => {
+  async attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined> {
     return structuredClone(this.#find(scope, runId)?.run.attachments.get(name));
-  };
+  }
 
-  projects: Store['projects'] = async (scope, range) => {
+  async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
     const filter = within(scope, { ...ALL_RUNS, range });
     const roots = this.#traces(scope).flatMap(({ root }) =>
       root !== undefined && matchesFilter(filter, root, undefined) ? [root] : [],
@@ -191,10 +220,10 @@ export class MemoryStore implements Store {
         return { project, traces: own.length, last_us: own.reduce((last, { startUs }) => Math.max(last, startUs), 0) };
       }),
     );
-  };
+  }
 
-  traces: Store['traces'] = (scope, query) =>
-    this.#page('traces', scope, query, async (sort) => {
+  traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
+    return this.#page('traces', scope, query, async (sort) => {
       const filter = within(scope, query.filter);
       const found: Listed<TraceSummary>[] = [];
       for (const trace of this.#traces(scope)) {
@@ -208,8 +237,9 @@ export class MemoryStore implements Store {
       }
       return found;
     });
+  }
 
-  threads: Store['threads'] = async (scope, query) => {
+  async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
     const filter = within(scope, query.filter);
     const inside = within(scope, { ...ALL_RUNS, projects: query.filter.projects });
     const roots = this.#traces(scope).flatMap(({ root }) =>
@@ -226,10 +256,10 @@ export class MemoryStore implements Store {
     const turns = grouped(roots, ({ summary }) => summary.thread);
     const items = page.items.map((thread) => assembledThread(thread, turns.get(thread) ?? []));
     return structuredClone({ ...page, items });
-  };
+  }
 
-  list: Store['list'] = (scope, query) =>
-    this.#page('runs', scope, query, async (sort) => {
+  list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
+    return this.#page('runs', scope, query, async (sort) => {
       const found = await this.#found(scope, query);
       return found.map((run) => ({
         item: run.summary,
@@ -237,6 +267,7 @@ export class MemoryStore implements Store {
         n: run.run.n,
       }));
     });
+  }
 
   /** Returns a page of a list. An export passes the same filter for all pages, so its items are found and sorted once. */
   async #page<Item>(
@@ -254,13 +285,13 @@ export class MemoryStore implements Store {
     return structuredClone(pageOf(items, query));
   }
 
-  outline: Store['outline'] = async (scope, traceId) => {
+  async outline(scope: Scope, traceId: string): Promise<string[]> {
     const runs = this.#traces(scope, [traceId]).flatMap((trace) => inOrder(trace.runs));
     const own = runs.filter(({ run }) => isInScope(scope, run));
     return own.map(({ run: { summary, run } }) => JSON.stringify(outlineOf(summary, toolsIn(summary, run.facts))));
-  };
+  }
 
-  details: Store['details'] = async (scope, runId) => {
+  async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
     const found = this.#find(scope, runId, true);
     if (found === undefined) return undefined;
     const { run, summary, trace, costSource } = found;
@@ -277,91 +308,97 @@ export class MemoryStore implements Store {
       ...(run.feedback.size > 0 && { feedback: [...run.feedback.values()] }),
     };
     return parseExact(exactJson(details));
-  };
+  }
 
-  projectsOf: Store['projectsOf'] = async (scope, runIds) => {
+  async projectsOf(scope: Scope, runIds: readonly string[]): Promise<string[]> {
     const found = runIds.flatMap((id) => this.#find(scope, id) ?? []);
     return [...new Set(found.map(({ summary }) => projectOf(summary)))];
-  };
+  }
 
-  payload: Store['payload'] = async (scope, runId, field) => this.#find(scope, runId)?.run.payload(field);
+  async payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
+    return this.#find(scope, runId)?.run.payload(field);
+  }
 
-  mergedRuns: Store['mergedRuns'] = async (scope, runs) => {
+  async mergedRuns(scope: Scope, runs: readonly (string | SpanIds)[]): Promise<MergedRun[]> {
     const keys = new Set<string | undefined>(runs.map((run) => (typeof run === 'string' ? run : spanKey(run))));
     const found = [...this.#tenant(scope).runs.values()].filter(
       ({ id, identity }) => keys.has(id) || keys.has(identity.span),
     );
     return parseExact(exactJson(found.map(({ id, fields }) => ({ id, fields }))));
-  };
+  }
 
-  statistics: Store['statistics'] = async (scope, query) => {
+  async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
     const found = await this.#found(scope, query);
     const runs = found.map((run) => ({ ...run, usage: run.trace.countedUsage(run) }));
     return statisticsOf(runs, query);
-  };
+  }
 
-  suggestions: Store['suggestions'] = async (scope, { field, text = '', project }) => {
+  async suggestions(scope: Scope, { field, text = '', project }: SuggestionQuery): Promise<Suggestion[]> {
     const runs = await this.#found(scope, { filter: inProject(project) });
     const latest = runs.toSorted((a, b) => compareStarts(b, a)).slice(0, SUGGESTED_RUNS_MAX);
     const values = latest.map((run) => suggestedValues(field, run));
     return suggestionsOf(values, text);
-  };
+  }
 
-  subscribe: Store['subscribe'] = (scope, listener) => this.#subscribers.add(scope, listener);
+  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
+    return this.#subscribers.add(scope, listener);
+  }
 
-  addFeedback: Store['addFeedback'] = async (scope, feedback) => {
+  async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
     const { runs } = this.#tenant(scope);
     const run = runs.get(feedback.run_id);
     if (run === undefined) return false;
     run.addFeedback(feedback);
     this.#report(scope, new Set([run.trace.id]));
     return true;
-  };
+  }
 
-  feedback: Store['feedback'] = async (scope, traceIds) => {
+  async feedback(scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
     const traces = this.#tenant(scope).tracesWith(traceIds);
     const runs = traces.flatMap((trace) => [...trace.runs].filter((run) => run.feedback.size > 0));
     const given = runs.filter(({ id }) => this.#find(scope, id) !== undefined);
     const all = parseExact<Feedback[]>(exactJson(given.flatMap(({ feedback }) => [...feedback.values()])));
     return all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
-  };
+  }
 
-  feedbackWithId: Store['feedbackWithId'] = async (scope, id) => {
+  async feedbackWithId(scope: Scope, id: string): Promise<Feedback | undefined> {
     const runs = [...this.#tenant(scope).runs.values()].filter((run) => run.feedback.has(id));
     const run = runs.find((one) => this.#find(scope, one.id) !== undefined);
     return run && parseExact(exactJson(run.feedback.get(id)));
-  };
+  }
 
-  removeFeedback: Store['removeFeedback'] = async (scope, { id, run_id }) => {
+  async removeFeedback(scope: Scope, { id, run_id }: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
     const { runs } = this.#tenant(scope);
     const run = runs.get(run_id);
     if (!run?.removeFeedback(id)) return false;
     this.#report(scope, new Set([run.trace.id]));
     return true;
-  };
+  }
 
-  addTokenSecret: Store['addTokenSecret'] = async (secret) => {
+  async addTokenSecret(secret: TokenSecret): Promise<void> {
     this.#tokenSecrets.set(secret.secret, { ...secret });
-  };
+  }
 
-  tokenSecrets: Store['tokenSecrets'] = async () =>
-    structuredClone([...this.#tokenSecrets.values()]).sort((a, b) => a.createdMs - b.createdMs);
+  async tokenSecrets(): Promise<TokenSecret[]> {
+    return structuredClone([...this.#tokenSecrets.values()]).sort((a, b) => a.createdMs - b.createdMs);
+  }
 
-  revokeTokens: Store['revokeTokens'] = async (scope, id, ms) => {
+  async revokeTokens(scope: Scope, id: string, ms: number): Promise<void> {
     const { revokedMs } = this.#tenant(scope);
     revokedMs.set(id, Math.max(ms, revokedMs.get(id) ?? 0));
-  };
+  }
 
-  tokensRevokedMs: Store['tokensRevokedMs'] = async (scope, ids) => {
+  async tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined> {
     const { revokedMs } = this.#tenant(scope);
     const times = ids.flatMap((id) => revokedMs.get(id) ?? []);
     return times.length === 0 ? undefined : Math.max(...times);
-  };
+  }
 
-  removable: Store['removable'] = async (scope, target) =>
-    countsIn(this.#covered(scope, new Deletions([deletionAt(Date.now(), scope, target)])));
+  async removable(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
+    return countsIn(this.#covered(scope, new Deletions([deletionAt(Date.now(), scope, target)])));
+  }
 
-  remove: Store['remove'] = async (scope, target) => {
+  async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
     const deletion = deletionAt(Date.now(), scope, target);
     const projectsBefore = this.#projects(scope);
     const covered = this.#covered(scope, new Deletions([deletion]));
@@ -369,7 +406,7 @@ export class MemoryStore implements Store {
     this.#remove(scope, covered);
     this.#report(scope, new Set(covered.map(({ id }) => id)), projectsBefore);
     return countsIn(covered);
-  };
+  }
 
   #covered(scope: Scope, deletions: Deletions, among?: Iterable<string>): AssembledTrace[] {
     if (deletions.isEmpty) return [];

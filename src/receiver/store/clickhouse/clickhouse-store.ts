@@ -4,8 +4,9 @@ import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1, wholeFrom } f
 import { delay, runInRootContext } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { deletionAt } from '../../domain/deletion.ts';
+import type { Feedback } from '../../domain/feedback.ts';
 import { PRICE_CHECKS, PriceList, type PriceOptions } from '../../domain/prices.ts';
-import type { Scope } from '../../domain/query.ts';
+import type { DeletionTarget, RunCounts, Scope } from '../../domain/query.ts';
 import { lagReport, RetentionTime } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
@@ -232,25 +233,25 @@ export class ClickHouseStore implements Store {
   /** @internal */
   readonly useKey: KeyStore['useKey'] = (id, usedMs) => this.#keys.useKey(id, usedMs);
 
-  readonly remove: Store['remove'] = async (scope, target) => {
+  async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
     const counts = await this.removable(scope, target);
     // The time must be late, because the other receivers have 10 s from then on to read the deletion.
     const removed = await this.#deletions.add(deletionAt(this.#clock.nowMs(), scope, target));
     await Promise.race([removed(), delay(DELETION_MS, undefined)]);
     return counts;
-  };
+  }
 
-  readonly addFeedback: Store['addFeedback'] = async (scope, feedback) => {
+  async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
     const trace = await addFeedback(this.#db, scope, feedback, this.#clock.nowUs());
     if (trace !== undefined) await this.#changes.add(scope.tenant, [trace]);
     return trace !== undefined;
-  };
+  }
 
-  readonly removeFeedback: Store['removeFeedback'] = async (scope, feedback) => {
+  async removeFeedback(scope: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
     const trace = await removeFeedback(this.#db, scope, feedback);
     if (trace !== undefined) await this.#changes.add(scope.tenant, [trace]);
     return trace !== undefined;
-  };
+  }
 
   /** Returns the names of all tenants that have runs. @internal */
   async tenants(): Promise<string[]> {

@@ -17,12 +17,20 @@ import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { takeTurn } from '../../domain/in-turns.ts';
 import { checkPriceOptions, PRICE_CHECKS, type PriceOptions } from '../../domain/prices.ts';
-import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
+import type {
+  DeletionTarget,
+  ListQuery,
+  RunCounts,
+  RunQuery,
+  Scope,
+  Statistics,
+  StatisticsQuery,
+} from '../../domain/query.ts';
 import { lagReport } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
-import { type Store, StoreError, type StoreStatus } from '../store.ts';
+import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
 import { isCountable } from './counted-keys.ts';
@@ -236,13 +244,13 @@ export class SqliteStore implements Store {
   }
 
   /** A store that is open for writing then counts runs by the key. */
-  readonly statistics: Store['statistics'] = async (scope, query) => {
+  async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
     try {
       return await this.#ask('slow', 'statistics', scope, query);
     } finally {
       if (isCountable(query.groupBy)) this.#countBy(scope, query.groupBy).catch(() => {});
     }
-  };
+  }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
     // Unlike a list, an export reads all runs that match.
@@ -253,13 +261,15 @@ export class SqliteStore implements Store {
     }
   }
 
-  readonly remove: Store['remove'] = async (scope, target) => {
+  async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
     const counts = await this.removable(scope, target);
     await this.#remove(scope, target);
     return counts;
-  };
+  }
 
-  readonly subscribe: Store['subscribe'] = (scope, listener) => this.#subscribers.add(scope, listener);
+  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
+    return this.#subscribers.add(scope, listener);
+  }
 
   /** Stores the receiver's address in the file, where other processes read it. */
   setAddress(address: string): Promise<void> {
