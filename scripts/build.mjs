@@ -28,7 +28,6 @@ import { transformWithEsbuild } from 'vite';
 import { buildPage } from './build-page.mjs';
 import { neededDeclarations } from './needed-declarations.mjs';
 import { writeNotices } from './notices.mjs';
-import { packedChunks } from './packed-chunks.mjs';
 import { whenChanged } from './when-changed.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -46,7 +45,6 @@ const files = [
   'scripts/build-page.mjs',
   'scripts/needed-declarations.mjs',
   'scripts/notices.mjs',
-  'scripts/packed-chunks.mjs',
   'examples/chat/server',
   'examples/demo',
   'package.json',
@@ -64,9 +62,13 @@ const LOADED_LATE = { '@pydantic/genai-prices': 'chunks/genai-prices.cjs' };
 /** The examples that `runspan demo` runs: the demo, and the chat in it. */
 const DEMO = join(root, 'examples', 'demo');
 const CHAT = join(root, 'examples', 'chat', 'server');
-
-/** Files of packages that only one command loads. Their names in `chunks/`, and the modules in them. */
-const PACKED = { 'mcp-packages': /@modelcontextprotocol[\\/]/, zod: /node_modules[\\/]zod[\\/]/ };
+/** The modules of the examples that the command loads. */
+const EXAMPLES = {
+  'examples:demo': join(DEMO, 'main.ts'),
+  'examples:minimal-tracer': join(DEMO, 'minimal-tracer.ts'),
+  'examples:api-hook': join(DEMO, 'api-hook.ts'),
+  'examples:scripted-chat': join(CHAT, 'scripted.ts'),
+};
 
 /** Modules that do nothing when they are loaded, although their packages do not say so. */
 const WITHOUT_SIDE_EFFECTS = /[\\/](examples[\\/]chat|node_modules[\\/](@langchain|@hono|hono))[\\/]/;
@@ -196,16 +198,8 @@ function minifiedPackages() {
 /** Returns the ids of the bundled modules. */
 function joinModules() {
   const input = Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)]));
-  return bundle(
-    {
-      ...input,
-      'chunks/whole-interface': join(DEMO, 'main.ts'),
-      'chunks/minimal-tracer': join(DEMO, 'minimal-tracer.ts'),
-      'chunks/scripted-chat': join(CHAT, 'scripted.ts'),
-    },
-    [ownFiles(), examplesOfThisCheckout(), packedChunks([...Object.keys(PACKED), 'scripted-chat'], MINIFIED)],
-    { chunkFileNames: 'chunks/[name].js', hoistTransitiveImports: false },
-  );
+  const output = { chunkFileNames: 'chunks/[name].js', hoistTransitiveImports: false };
+  return bundle(input, [ownFiles(), examplesOfThisCheckout()], output);
 }
 
 /**
@@ -256,6 +250,7 @@ function examplesOfThisCheckout() {
   return {
     name: 'examples-of-this-checkout',
     resolveId(specifier, importer = '') {
+      if (Object.hasOwn(EXAMPLES, specifier)) return EXAMPLES[specifier];
       if (!isOfDemo(importer) || specifier.startsWith('.')) return null;
       const [isOwn, entry = 'index'] = /^runspan(?:\/(.+))?$/.exec(specifier) ?? [];
       if (isOwn !== undefined) return join(modules, `${entry}.js`);
@@ -412,8 +407,6 @@ function installedPackages() {
 function coreChunks(isForEdge) {
   let chunks;
   return (id, { getModuleIds, getModuleInfo }) => {
-    const packed = Object.keys(PACKED).find((name) => PACKED[name].test(id));
-    if (packed !== undefined) return packed;
     chunks ??= chunksOf([...getModuleIds()].map(getModuleInfo), isForEdge);
     return chunks.get(id);
   };

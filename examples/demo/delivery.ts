@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createExporter, startRun } from 'runspan';
 import type { DemoContext } from './context.ts';
 import { deliver } from './ingestion.ts';
@@ -57,7 +56,7 @@ async function killed({ platform, service, packageUrl, check }: DemoContext): Pr
   const exporter = createExporter({ ...service, project: 'killed', durability: 'write-ahead', spoolDir });
   startRun({ name: 'after', exporter }).end();
   for (const endMs = performance.now() + 20_000; performance.now() < endMs && exporter.stats().sent <= KEPT; )
-    await delay(50);
+    await new Promise((resolve) => setTimeout(resolve, 50));
   const { recovered, sent } = exporter.stats();
   await exporter.close();
   rmSync(spoolDir, { recursive: true });

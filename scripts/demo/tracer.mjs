@@ -1,4 +1,4 @@
-// The tracer of OpenTelemetry's SDK, for `npm run demo`.
+// Gives `npm run demo` the tracer of OpenTelemetry's SDK.
 import { context } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
@@ -16,3 +16,5 @@ export function createTracer(processor) {
       }
     });
 }
+
+globalThis[Symbol.for('runspan.demo.tracer')] = createTracer;

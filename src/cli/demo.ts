@@ -1,9 +1,9 @@
-import * as nodeModule from 'node:module';
-import { resolve } from 'node:path';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from '@commander-js/extra-typings';
-import { messageOf, visible, visibleJson } from '../base/text.ts';
-import { type CommandContext, CommandFailure, type Ending, untilStopped } from './command-line.ts';
+import { visible, visibleJson } from '../base/text.ts';
+import { nodeModule } from '../platform/node.ts';
+import { type CommandContext, type Ending, PACKAGE_FOLDER, untilStopped } from './command-line.ts';
 
 const HELP = `
 Exit code:
@@ -17,33 +17,27 @@ export function define(command: Command, context: CommandContext): void {
     )
     .option('--json', 'print the results as one JSON object')
     .option('--keep', 'serve the page with the traces until Ctrl-C')
-    .option('--tracer <file>', 'module that exports createTracer, instead of the tracer of the demo')
     .addHelpText('after', HELP)
-    .action(async (options) => context.endAs(await demo(options, context)));
+    .action(async (options) => context.endAs(await run(options, context)));
 }
 
 interface DemoOptions {
   readonly json?: true | undefined;
   readonly keep?: true | undefined;
-  readonly tracer?: string | undefined;
 }
 
-/** The build compiles the demo, which is an example, to this folder. */
-const CHUNKS = new URL('../../dist/chunks/', import.meta.url).href;
+/** Global key of the function with which a program that starts the demo replaces its tracer. */
+const TRACER = Symbol.for('runspan.demo.tracer');
 
-async function demo({ json, keep, tracer }: DemoOptions, { stdout, stderr }: CommandContext): Promise<Ending> {
-  provideApi();
-  const load = (url: string) => import(/* @vite-ignore */ url);
-  const file = tracer === undefined ? `${CHUNKS}minimal-tracer.js` : pathToFileURL(resolve(tracer)).href;
-  const { createTracer } = await load(file).catch((error) => {
-    throw new CommandFailure(`--tracer: ${messageOf(error)}`);
-  });
-  const { createScriptedChat } = await load(`${CHUNKS}scripted-chat.js`);
-  const { demo: run } = await load(`${CHUNKS}whole-interface.js`);
-  const isRight: boolean = await run({
-    createTracer,
+async function run({ json, keep }: DemoOptions, { stdout, stderr }: CommandContext): Promise<Ending> {
+  await provideApi();
+  const { createTracer } = await import('examples:minimal-tracer');
+  const { createScriptedChat } = await import('examples:scripted-chat');
+  const { demo } = await import('examples:demo');
+  const isRight = await demo({
+    createTracer: Reflect.get(globalThis, TRACER) ?? createTracer,
     createScriptedChat,
-    packageUrl: new URL('../index.js', CHUNKS).href,
+    packageUrl: pathToFileURL(join(PACKAGE_FOLDER, 'dist', 'index.js')).href,
     isJson: json === true,
     print: (text: string) => stdout.write(`${json ? visibleJson(text) : visible(text)}\n`),
     warn: (text: string) => stderr.write(`demo: ${visible(text)}\n`),
@@ -52,21 +46,17 @@ async function demo({ json, keep, tracer }: DemoOptions, { stdout, stderr }: Com
   return isRight ? 0 : 1;
 }
 
-const API = '@opentelemetry/api';
-
-type Resolve = (name: string, context: object, next: (name: string, context: object) => object) => object;
-
 /** Loads this package's copy of OpenTelemetry's API if the API, which is an optional peer, is not installed. */
-function provideApi(): void {
+async function provideApi(): Promise<void> {
   try {
-    import.meta.resolve(API);
+    import.meta.resolve('@opentelemetry/api');
   } catch {
-    const found = { url: `${CHUNKS}opentelemetry-api.js`, shortCircuit: true };
-    // Available since Node 22.15.
-    const { registerHooks } = nodeModule as { readonly registerHooks?: (hooks: { resolve: Resolve }) => unknown };
-    const hook = `(name, context, next) => name === '${API}' ? ${JSON.stringify(found)} : next(name, context)`;
-    if (registerHooks === undefined)
-      nodeModule.register(`data:text/javascript,export const resolve = ${encodeURIComponent(hook)}`);
-    else registerHooks({ resolve: (name, context, next) => (name === API ? found : next(name, context)) });
+    const { hookUrl, resolve } = await import('examples:api-hook');
+    // `registerHooks` is available since Node 22.15.
+    const { register, registerHooks } = nodeModule('node:module') as typeof import('node:module') & {
+      readonly registerHooks?: (hooks: { readonly resolve: typeof resolve }) => unknown;
+    };
+    if (registerHooks === undefined) register(hookUrl);
+    else registerHooks({ resolve });
   }
 }

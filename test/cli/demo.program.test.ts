@@ -35,10 +35,15 @@ it('the demo names the first difference, and exits with 1', async () => {
   writeFileSync(
     tracer,
     `import { createTracer as create } from '${pathToFileURL(join(root, 'scripts/demo/tracer.mjs'))}';
-     export const createTracer = (processor) => create({
+     globalThis[Symbol.for('runspan.demo.tracer')] = (processor) => create({
        onStart: (...given) => processor.onStart(...given), onEnd() {}, async forceFlush() {}, async shutdown() {} });`,
   );
-  const { code, stdout, stderr } = await startRunspan(['demo', '--tracer', tracer], {}, root, 110_000).ended;
+  const { code, stdout, stderr } = await startRunspan(
+    ['demo'],
+    { NODE_OPTIONS: `--import ${pathToFileURL(tracer)}` },
+    root,
+    110_000,
+  ).ended;
   expect(stderr).toMatch(/^demo: created = sent \+ dropped: /);
   expect(stdout).toMatch(/^control plane +8\/8 +(\d+)\/\1 +(\d+)\/\2 +\d+$/m);
   expect(stdout).toMatch(/^tracing +– +– +8\/9 /m);

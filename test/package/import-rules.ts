@@ -123,8 +123,11 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   'eventsource-parser': ['clients'],
-  // The demo, which is built from `examples/`.
-  '(computed)': ['cli'],
+  // `runspan demo`.
+  'examples:api-hook': ['cli'],
+  'examples:demo': ['cli'],
+  'examples:minimal-tracer': ['cli'],
+  'examples:scripted-chat': ['cli'],
   '@commander-js/extra-typings': ['cli'],
   '@modelcontextprotocol/server': ['cli'],
   '@noble/hashes': ['platform'],

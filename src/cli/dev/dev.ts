@@ -56,8 +56,8 @@ The coding agents claude and codex send their own telemetry to the receiver, for
 runspan dev --content -- claude. Without --content, it contains no prompts, answers, tool arguments
 or tool outputs.
 
-With --platform, a stand-in for a deployment platform listens instead, in memory. It prints variables
-with its addresses and its key, or passes them to the command.
+With --platform, a stand-in for a deployment platform listens instead, in memory. It prints
+variables with its addresses and its key, or passes them to the command.
 
 Exit code:
   the exit code or signal of the command; 0 after Ctrl-C without a command; 1 if the receiver cannot
