@@ -160,7 +160,7 @@ export function queryText(query: Query | undefined): string {
  * Rejects empty ids, `.` and `..`, because they would change the path. Encoding the dots would not help, because
  * proxies decode encoded dots (RFC 3986, 6.2.2.2).
  */
-function idErrors(name: string, value: unknown, uuid: string | undefined): ValidationError[] {
+export function idErrors(name: string, value: unknown, uuid: string | undefined): ValidationError[] {
   const loc = ['path', name];
   if (uuid !== undefined) return isUuid(value) ? [] : [{ loc, msg: 'Expected a UUID', type: 'uuid_parsing' }];
   const isSegment = typeof value === 'string' && value !== '' && value !== '.' && value !== '..';

@@ -12,14 +12,6 @@ const LISTENER = { compute_type: 'k8s', compute_id: 'east', compute_config: {} }
 /** A client, and a cloud platform. */
 const onCloud = () => setUp({}, { hosting: 'cloud' });
 
-it('a pattern with the flag `g` matches more than once, and an answer that throws is a status 500', async () => {
-  const { platform } = await onCloud();
-  const pattern = /^GET/g;
-  platform.next(pattern, () => ({ status: 418, body: {} }));
-  platform.next(pattern, () => Promise.reject(new Error('broken')));
-  expect([(await fetch(platform.url)).status, (await fetch(platform.url)).status]).toEqual([418, 500]);
-});
-
 describe('a deployment to create', () => {
   const namespace = { listener_config: { k8s_namespace: 'a' } };
   const tarball = { graph_config_path: 'g', source_tarball_path: 'uploads/1/2' };

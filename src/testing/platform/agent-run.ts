@@ -21,8 +21,7 @@ export interface AgentRunSettings {
   readonly graph: string;
   readonly assistant: Assistant;
   readonly project: string;
-  /** Feedback URLs by key. */
-  readonly feedback: Readonly<Record<string, string>>;
+  readonly feedbackUrls: Readonly<Record<string, string>>;
 }
 
 type Failure = { readonly error: string; readonly message: string } | undefined;
@@ -79,7 +78,7 @@ export class AgentRun implements Entry {
 
   async #run(): Promise<Fields> {
     const { record } = this;
-    const { thread, feedback } = this.settings;
+    const { thread, feedbackUrls } = this.settings;
     record.status = 'running';
     const error = await this.#recorded(this.#turn());
     const isInterrupted = this.#cancelling.signal.aborted || this.#question !== undefined;
@@ -87,7 +86,7 @@ export class AgentRun implements Entry {
     thread.active.delete(this);
     thread.record.status = thread.active.size > 0 ? 'busy' : error ? 'error' : thread.paused ? 'interrupted' : 'idle';
     if (error) this.#emit('error', error);
-    if (Object.keys(feedback).length > 0) this.#emit('feedback', feedback);
+    if (Object.keys(feedbackUrls).length > 0) this.#emit('feedback', feedbackUrls);
     this.#isOver = true;
     this.#changes.emit('change');
     return error ? { __error__: error } : this.#outputs;

@@ -22,7 +22,6 @@ import type { PlatformControlPlane } from './control-plane.ts';
 import { type EndpointCall, endpointRoute, NO_CONTENT, ok } from './endpoint-routes.ts';
 import type { Requests } from './requests.ts';
 
-/** Path of the agent server of a deployment. */
 const AGENT_SERVER = '/agents/:deployment';
 
 type Graphs = Readonly<Record<string, Assistant>>;
@@ -75,7 +74,7 @@ export function agentServerRoutes(
   const route = (endpoint: Endpoint, handler: Handler): Route => {
     const { body, response } = endpoint;
     const checked = body && response === 'pages' ? { ...endpoint, body: both(body, PAGE_BODY) } : endpoint;
-    return endpointRoute(checked, (call) => handler(agentOf(call), call), { requests, prefix: AGENT_SERVER });
+    return endpointRoute(checked, (call) => handler(agentOf(call), call), { requests, pathPrefix: AGENT_SERVER });
   };
   const group = (table: Table<object>, handlers: Readonly<Record<string, Handler>>): Route[] =>
     Object.entries<Endpoint>(table).map(([name, endpoint]) =>
@@ -222,7 +221,7 @@ async function start(agent: AgentData, call: EndpointCall, body = call.body): Pr
     graph,
     assistant: agent.graphs[graph] as Assistant,
     project: agent.project ?? graph,
-    feedback: Object.fromEntries(tokens.map(({ feedback_key, url }) => [feedback_key, url])),
+    feedbackUrls: Object.fromEntries(tokens.map(({ feedback_key, url }) => [feedback_key, url])),
   });
   return agent.runs.add(run);
 }

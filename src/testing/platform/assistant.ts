@@ -1,3 +1,5 @@
+import { fieldsOf, listOf } from '../../payload/fields.ts';
+
 /** What an assistant's function receives besides its input. */
 export interface AssistantRun {
   readonly runId: string;
@@ -30,8 +32,6 @@ export type Assistant = (input: unknown, run: AssistantRun) => AsyncIterable<obj
 
 /** The assistant of a platform without `assistants`. */
 export const repeatLastMessage: Assistant = async function* (input) {
-  const messages = (input as { readonly messages?: unknown } | null)?.messages;
-  const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
-  const content = (last as { readonly content?: unknown } | undefined)?.content ?? 'Hello.';
-  yield { messages: [{ type: 'ai', content }] };
+  const last = fieldsOf(listOf(fieldsOf(input).messages).at(-1));
+  yield { messages: [{ type: 'ai', content: last.content ?? 'Hello.' }] };
 };

@@ -40,7 +40,6 @@ import type { Requests } from './requests.ts';
 
 export interface ControlPlaneSettings extends Required<Pick<PlatformOptions, 'hosting' | 'statusMs' | 'spelling'>> {
   readonly requests: Requests;
-  /** Returns the base URL of the platform. */
   readonly url: () => string;
   /** Uploaded objects by object path. */
   readonly uploads: Map<string, Uint8Array>;
@@ -62,8 +61,8 @@ export class PlatformControlPlane {
     this.#settings = settings;
     this.#spelling = new SpellingTable(settings.spelling);
     this.#objects = new ObjectStore(settings.uploads);
-    const named = (body: unknown): unknown => this.#named(body);
-    const more = { requests: settings.requests, named, refusal: statusOf };
+    const { requests } = settings;
+    const more = { requests, named: (body: unknown) => this.#named(body), refusal: statusOf };
     this.routes = [
       ...endpointRoutes(DEPLOYMENTS, this.#deploymentHandlers, more),
       endpointRoute(DELETE_MANY, (call) => this.#deleteMany(call), more),
@@ -77,10 +76,7 @@ export class PlatformControlPlane {
 
   setStatuses(statuses: readonly RevisionStatus[]): void {
     if (!Array.isArray(statuses) || !statuses.every((status) => /^[A-Z_]+$/.test(status)) || statuses.length === 0)
-      throw new RunspanError(
-        'RUNSPAN_INVALID_OPTION',
-        `Expected \`statuses\` to be a list of statuses, got ${shown(statuses)}`,
-      );
+      throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected a list of statuses, got ${shown(statuses)}`);
     this.#statuses = [...statuses];
   }
 
@@ -163,7 +159,7 @@ export class PlatformControlPlane {
   readonly #integrationHandlers: Handlers<Integrations> = {
     list: () => ok([this.#integration]),
     repositories: ({ ids }) => {
-      const { id } = found('Integration', ids.integration_id, [this.#integration]);
+      const { id } = found('Integration', [this.#integration], ids.integration_id);
       return ok([{ host_integration_id: id, ...REPOSITORY }]);
     },
   };
@@ -219,8 +215,8 @@ export class PlatformControlPlane {
   }
 
   #checkReferences(tenant: string, { integration_id, listener_id, listener_config }: SourceConfig): void {
-    if (integration_id) found('Integration', integration_id, [this.#integration], 400);
-    const listener = listener_id ? found('Listener', listener_id, this.#listenersOf(tenant), 400) : undefined;
+    if (integration_id) found('Integration', [this.#integration], integration_id, 400);
+    const listener = listener_id ? found('Listener', this.#listenersOf(tenant), listener_id, 400) : undefined;
     if (listener_config?.k8s_namespace && listener?.compute_type !== 'k8s')
       throw new HttpError(400, 'source_config.listener_config.k8s_namespace: Only for listeners of compute type k8s');
   }
@@ -234,15 +230,15 @@ export class PlatformControlPlane {
   }
 
   #deployment({ tenant, ids }: EndpointCall): PlatformDeployment {
-    return found('Deployment', ids.deployment_id, this.#deploymentsOf(tenant));
+    return found('Deployment', this.#deploymentsOf(tenant), ids.deployment_id);
   }
 
   #revision(call: EndpointCall): PlatformRevision {
-    return found('Revision', call.ids.revision_id, this.#deployment(call).revisions);
+    return found('Revision', this.#deployment(call).revisions, call.ids.revision_id);
   }
 
   #listener({ tenant, ids }: EndpointCall): Listener {
-    return found('Listener', ids.listener_id, this.#listenersOf(tenant));
+    return found('Listener', this.#listenersOf(tenant), ids.listener_id);
   }
 
   /** Translates a body to the names of the interface. A platform with its own names refuses those of the interface. */
@@ -275,13 +271,8 @@ function statusOf(messages: readonly string[]): number {
 }
 
 /** Returns the item with this id. Throws an HTTP error, by default 404, if there is none. */
-function found<Item extends { readonly id: string }>(
-  kind: string,
-  id: string | undefined,
-  items: readonly Item[],
-  status = 404,
-): Item {
-  const item = items.find((one) => one.id === id?.toLowerCase());
+function found<Item extends { id: string }>(kind: string, items: readonly Item[], id = '', status = 404): Item {
+  const item = items.find((one) => one.id === id.toLowerCase());
   if (item === undefined) throw new HttpError(status, `${kind} ID ${id} not found.`);
   return item;
 }
@@ -293,7 +284,6 @@ function checkObjectPath(config: SourceRevisionConfig | null | undefined, deploy
   throw new HttpError(400, 'source_revision_config.source_tarball_path: Expected a path from upload-url');
 }
 
-/** Returns a page of a list, and the offset of the next page. */
 function page<Item>(items: readonly Item[], search: URLSearchParams, view: (item: Item) => unknown): RouteResponse {
   const offset = Number(search.get('offset') ?? 0);
   const resources = items.slice(offset, offset + Number(search.get('limit') ?? 20)).map(view);

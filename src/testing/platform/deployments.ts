@@ -39,7 +39,6 @@ export class Staged<Resource extends { readonly id: string }> {
 
 export type PlatformRevision = Staged<Pick<Deployment, 'id' | 'source' | 'source_revision_config'>>;
 
-/** A deployment of a workspace. */
 export class PlatformDeployment extends Staged<Deployment> {
   /** The latest revision is first. */
   readonly revisions: PlatformRevision[] = [];

@@ -1,6 +1,6 @@
-import { type Endpoint, PLACEHOLDER, type Table } from '../../clients/endpoint.ts';
+import { type Endpoint, idErrors, PLACEHOLDER, type Table } from '../../clients/endpoint.ts';
 import type { ValidationError } from '../../clients/errors.ts';
-import { isUuid, parseRequest, wireNameOf } from '../../clients/schema.ts';
+import { parseRequest, wireNameOf } from '../../clients/schema.ts';
 import type { Check } from '../../config/checker.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import { type Call, type Route, type RouteResponse, readJson } from '../../receiver/http/route.ts';
@@ -34,8 +34,7 @@ export function ok(body: unknown): RouteResponse {
 
 export interface RouteSettings {
   readonly requests: Requests;
-  /** Prefix of the paths. @default '' */
-  readonly prefix?: string;
+  readonly pathPrefix?: string;
   /** Translates a body to the names of the interface. */
   readonly named?: (body: unknown) => unknown;
   /** Status for a body whose fields the schema rejects with these messages. @default 422 */
@@ -55,14 +54,14 @@ export function endpointRoutes<Group>(
 
 export function endpointRoute(endpoint: Endpoint, handler: Handler, settings: RouteSettings): Route {
   const { method, path, body: schema } = endpoint;
-  const { requests, prefix = '', named = (body: unknown) => body, refusal } = settings;
-  const uuids = [...path.matchAll(PLACEHOLDER)].flatMap(([, name = '', uuid]) => (uuid === undefined ? [] : [name]));
+  const { requests, pathPrefix = '', named = (body: unknown) => body, refusal } = settings;
   return {
     method,
-    path: prefix + path.replace(PLACEHOLDER, ':$1'),
+    path: pathPrefix + path.replace(PLACEHOLDER, ':$1'),
     async handle(call) {
       const { parameters: ids, search, request, scope } = call;
-      for (const name of uuids) checkUuid(name, ids[name]);
+      const placeholders = [...path.matchAll(PLACEHOLDER)];
+      refuseErrors(placeholders.flatMap(([, name = '', uuid]) => idErrors(name, ids[name], uuid)));
       checkQuery(endpoint, search);
       const hasBody = schema !== undefined && method !== 'GET';
       const given = hasBody ? await readJson(call) : undefined;
@@ -92,8 +91,7 @@ function checkQuery({ query = {}, options = {}, response, method, body }: Endpoi
   for (const [name, text] of search) {
     const [expected, holds] = checks.get(name) as Check;
     if (valuesOf(text).some((value) => holds(value))) continue;
-    const error = { loc: ['query', name], msg: `Expected ${expected}`, type: 'value_error', input: text };
-    throw new HttpError(422, [error]);
+    refuseErrors([{ loc: ['query', name], msg: `Expected ${expected}`, type: 'value_error', input: text }]);
   }
 }
 
@@ -105,9 +103,4 @@ function fieldsIn(search: URLSearchParams): Record<string, unknown> {
 function valuesOf(text: string): unknown[] {
   const truth = { true: true, 1: true, false: false, 0: false }[text];
   return [text, text.split(','), truth, /^-?\d{1,15}$/.test(text) ? Number(text) : undefined];
-}
-
-function checkUuid(name: string, id: string | undefined): void {
-  if (isUuid(id)) return;
-  throw new HttpError(422, [{ loc: ['path', name], msg: 'Expected a UUID', type: 'uuid_parsing' }]);
 }

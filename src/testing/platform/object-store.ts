@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { ARCHIVE_BYTES_MAX } from '../../clients/control-plane/upload/source-archive.ts';
 import { decompressed } from '../../receiver/http/request-body.ts';
 import type { Call, Route, RouteResponse } from '../../receiver/http/route.ts';
@@ -12,11 +12,12 @@ const SIGNED_HEADERS: Readonly<Record<string, string | undefined>> = {
   'x-goog-content-length-range': `0,${ARCHIVE_BYTES_MAX}`,
 };
 
-/** Stores uploads, at URLs that are signed for one path and method. */
+/** Stores uploads, at URLs that are valid for one path. */
 export class ObjectStore {
   readonly route: Route;
   readonly #uploads: Map<string, Uint8Array>;
-  readonly #secret = randomBytes(32);
+  /** Queries of the issued URLs, by object path. */
+  readonly #queries = new Map<string, string>();
 
   constructor(uploads: Map<string, Uint8Array>) {
     this.#uploads = uploads;
@@ -28,17 +29,19 @@ export class ObjectStore {
   issue(deploymentId: string): { readonly path: string; readonly target: string } {
     const path = `uploads/${deploymentId}/${randomUUID()}.tar.gz`;
     const expires = `${Math.floor(Date.now() / 1_000) + VALID_S}`;
-    const query = new URLSearchParams({ 'X-Expires': expires, 'X-Signature': this.#signature(path, expires) });
+    // Base64 has characters that a URL must encode, as in the URLs of object stores.
+    const signature = randomBytes(32).toString('base64');
+    const query = `${new URLSearchParams({ 'X-Expires': expires, 'X-Signature': signature })}`;
+    this.#queries.set(path, query);
     return { path, target: `/objects/${path}?${query}` };
   }
 
   async #put({ request, parameters, search, liftTimeout }: Call): Promise<RouteResponse> {
     const { headers } = request;
     const path = `uploads/${parameters.deployment}/${parameters.name}`;
-    const expires = search.get('X-Expires') ?? '';
     if ((headers['x-api-key'] ?? headers.authorization) !== undefined) return refusal('CredentialsNotAllowed', 400);
-    if (search.get('X-Signature') !== this.#signature(path, expires)) return refusal('SignatureDoesNotMatch');
-    if (Number(expires) * 1_000 <= Date.now()) return refusal('ExpiredToken');
+    if (this.#queries.get(path) !== `${search}`) return refusal('SignatureDoesNotMatch');
+    if (Number(search.get('X-Expires')) * 1_000 <= Date.now()) return refusal('ExpiredToken');
     const [wrong] = Object.entries(SIGNED_HEADERS).filter(([name, value]) => headers[name] !== value);
     if (wrong !== undefined)
       return refusal('SignatureDoesNotMatch', 403, `Expected the header ${wrong[0]} to be ${wrong[1] ?? 'absent'}`);
@@ -48,11 +51,6 @@ export class ObjectStore {
     for await (const chunk of decompressed(request)) chunks.push(chunk);
     this.#uploads.set(path, Buffer.concat(chunks));
     return { status: 200, content: '' };
-  }
-
-  /** Returns base64, whose `=` must be encoded in a URL, as in the URLs of object stores. */
-  #signature(path: string, expires: string): string {
-    return createHmac('sha256', this.#secret).update(`PUT ${path} ${expires}`).digest('base64');
   }
 }
 

@@ -6,33 +6,30 @@ export class PlatformKeys implements Keyring {
   readonly loginKeys = 'a key of the platform';
   readonly isGuessable = false;
   readonly isShared: boolean;
-  readonly #tenants: ReadonlyMap<string, readonly string[]>;
+  readonly #keys: readonly (readonly [key: string, tenants: readonly string[]])[];
 
   constructor(keys: Readonly<Record<string, readonly string[]>>) {
-    this.#tenants = new Map(Object.entries(keys));
+    this.#keys = Object.entries(keys);
     this.isShared = new Set(Object.values(keys).flat()).size > 1;
   }
 
   async find(key: string, workspaceId?: string): Promise<Grant | undefined> {
-    const tenants = this.#tenants.get(key);
+    const index = this.#keys.findIndex(([known]) => known === key);
+    const [, tenants] = this.#keys[index] ?? [];
     if (tenants === undefined) return undefined;
     if (workspaceId === undefined && tenants.length > 1)
       throw new HttpError(403, 'This API key requires workspace specification: send X-Tenant-Id');
     const tenant = tenants.find((id) => id === (workspaceId ?? id));
     if (tenant === undefined) throw new HttpError(403, `This API key does not reach the workspace ${workspaceId}`);
-    return { id: this.#idOf(key), key, scope: { tenant }, permission: 'admin' };
+    return { id: `${index}`, key, scope: { tenant }, permission: 'admin' };
   }
 
   async byId(id: string): Promise<Grant | undefined> {
-    const key = [...this.#tenants.keys()].find((one) => this.#idOf(one) === id);
+    const [key] = this.#keys.find((_, index) => `${index}` === id) ?? [];
     return key === undefined ? undefined : this.find(key);
   }
 
   isTenant(name: string): boolean {
-    return [...this.#tenants.values()].flat().includes(name);
-  }
-
-  #idOf(key: string): string {
-    return `${[...this.#tenants.keys()].indexOf(key)}`;
+    return this.#keys.some(([, tenants]) => tenants.includes(name));
   }
 }

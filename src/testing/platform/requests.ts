@@ -21,9 +21,11 @@ export type PlatformAnswer = (request: IncomingMessage) => RouteResponse | Promi
 
 const REQUESTS_MAX = 10_000;
 
+type Seen = { -readonly [Field in keyof PlatformRequest]: PlatformRequest[Field] };
+
 /** Records the requests to a platform, and gives some of them other answers. */
 export class Requests {
-  readonly #seen = new Map<IncomingMessage, { -readonly [Field in keyof PlatformRequest]: PlatformRequest[Field] }>();
+  readonly #seen = new Map<IncomingMessage, Seen>();
   readonly #answers: { readonly pattern: RegExp; readonly answer: PlatformAnswer }[] = [];
 
   get seen(): PlatformRequest[] {
@@ -43,14 +45,7 @@ export class Requests {
     return async (request, liftTimeout, left, admitted) => {
       const { method = '', headers, socket } = request;
       const { pathname: path, searchParams: query } = targetOf(request);
-      const seen = {
-        method,
-        path,
-        query,
-        headers,
-        body: undefined as unknown,
-        status: undefined as number | undefined,
-      };
+      const seen: Seen = { method, path, query, headers, body: undefined, status: undefined };
       this.#seen.set(request, seen);
       forgetOldest(this.#seen, REQUESTS_MAX);
       // Unlike `test`, `search` does not change a global pattern, which another answer may have, too.
