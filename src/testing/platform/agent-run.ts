@@ -171,7 +171,10 @@ export class AgentRun implements Entry {
       if (signal.aborted) return;
       if (!isFields(one)) throw new TypeError(`Expected the assistant to yield objects, got ${shown(one)}`);
       const update = thread.change(one, 'loop');
-      for (const message of listOf(update.messages)) this.#emit('messages/complete', [message]);
+      for (const message of listOf(update.messages)) {
+        this.#emit('messages', [message, {}]);
+        this.#emit('messages/complete', [message]);
+      }
       this.#emit('updates', { [graph]: update });
       this.#emit('values', thread.values);
     }
