@@ -1,7 +1,5 @@
 import type { Platform, PlatformOptions } from './platform/platform-options.ts';
 
-export type { Platform, PlatformOptions };
-
 /**
  * Starts a stand-in for the platform, for tests of programs that deploy, call or rate agents. It is in memory, and
  * accepts only requests that the platform's interface allows. Rejects with the same errors as `createReceiver`.

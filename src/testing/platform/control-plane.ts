@@ -99,7 +99,7 @@ export class PlatformControlPlane {
       const given = body as Deployment;
       this.#checkHosting(given.source);
       this.#checkReferences(tenant, given.source_config);
-      checkObjectPath(given.source_revision_config);
+      this.#checkObjectPath(given.source_revision_config);
       const deployment = new PlatformDeployment(tenant, given, this.#settings.statusMs);
       this.#deployments.set(deployment.id, deployment);
       this.#revise(deployment, given.source, given.source_revision_config);
@@ -170,7 +170,7 @@ export class PlatformControlPlane {
     const { resource } = deployment;
     const source = revision_source ?? resource.source;
     this.#checkHosting(source);
-    checkObjectPath(source_revision_config, deployment);
+    this.#checkObjectPath(source_revision_config, deployment.id);
     const isKept = ([field]: [string, unknown]): boolean => isAllowedFor(source, `source_revision_config.${field}`);
     const config: SourceRevisionConfig = {
       ...Object.fromEntries(Object.entries(resource.source_revision_config).filter(isKept)),
@@ -197,15 +197,21 @@ export class PlatformControlPlane {
     const own = this.#deploymentsOf(tenant).map(({ id }) => id);
     const failed = given.filter((id) => !own.includes(id));
     if (failed.length === given.length) throw new HttpError(404, `Deployment ID ${failed.join(', ')} not found.`);
-    const deleted = given.filter((id) => this.#deployments.delete(own.includes(id) ? id : ''));
+    const deleted = [...new Set(given)].filter((id) => own.includes(id));
+    for (const id of deleted) this.#deployments.delete(id);
     return { status: failed.length === 0 ? 200 : 207, body: { deleted, failed } };
   }
 
   #uploadUrl(call: EndpointCall): RouteResponse {
-    const { id, uploadPaths } = this.#deployment(call);
-    const { path, target } = this.#objects.issue(id);
-    uploadPaths.add(path);
+    const { path, target } = this.#objects.issue(this.#deployment(call).id);
     return ok({ object_path: path, upload_url: this.#settings.url() + target });
+  }
+
+  /** Throws an HTTP 400 error for a source whose path was not issued to this deployment. A new one has no paths. */
+  #checkObjectPath(config: SourceRevisionConfig | null | undefined, deploymentId = ''): void {
+    const path = config?.source_tarball_path;
+    if (!path || this.#objects.isIssued(path, deploymentId)) return;
+    throw new HttpError(400, 'source_revision_config.source_tarball_path: Expected a path from upload-url');
   }
 
   #checkHosting(source: string): void {
@@ -275,13 +281,6 @@ function found<Item extends { id: string }>(kind: string, items: readonly Item[]
   const item = items.find((one) => one.id === id.toLowerCase());
   if (item === undefined) throw new HttpError(status, `${kind} ID ${id} not found.`);
   return item;
-}
-
-/** Throws an HTTP 400 error for a source whose path was not issued to this deployment. */
-function checkObjectPath(config: SourceRevisionConfig | null | undefined, deployment?: PlatformDeployment): void {
-  const path = config?.source_tarball_path;
-  if (!path || deployment?.uploadPaths.has(path) === true) return;
-  throw new HttpError(400, 'source_revision_config.source_tarball_path: Expected a path from upload-url');
 }
 
 function page<Item>(items: readonly Item[], search: URLSearchParams, view: (item: Item) => unknown): RouteResponse {

@@ -42,8 +42,6 @@ export type PlatformRevision = Staged<Pick<Deployment, 'id' | 'source' | 'source
 export class PlatformDeployment extends Staged<Deployment> {
   /** The latest revision is first. */
   readonly revisions: PlatformRevision[] = [];
-  /** Paths to which the source of this deployment may be uploaded. */
-  readonly uploadPaths: Set<string> = new Set();
 
   constructor(tenant_id: string, { source_config, ...given }: Deployment, statusMs: number) {
     const default_tier = source_config.deployment_type === 'prod' ? 'DEDICATED_S' : 'SERVERLESS_S';

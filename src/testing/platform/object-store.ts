@@ -16,8 +16,8 @@ const SIGNED_HEADERS: Readonly<Record<string, string | undefined>> = {
 export class ObjectStore {
   readonly route: Route;
   readonly #uploads: Map<string, Uint8Array>;
-  /** Queries of the issued URLs, by object path. */
-  readonly #queries = new Map<string, string>();
+  /** The issued URLs, by object path. */
+  readonly #issued = new Map<string, { readonly deploymentId: string; readonly query: string }>();
 
   constructor(uploads: Map<string, Uint8Array>) {
     this.#uploads = uploads;
@@ -29,18 +29,22 @@ export class ObjectStore {
   issue(deploymentId: string): { readonly path: string; readonly target: string } {
     const path = `uploads/${deploymentId}/${randomUUID()}.tar.gz`;
     const expires = `${Math.floor(Date.now() / 1_000) + VALID_S}`;
-    // Base64 has characters that a URL must encode, as in the URLs of object stores.
+    // As in the URLs of object stores, the signature has characters that must be encoded in a URL.
     const signature = randomBytes(32).toString('base64');
     const query = `${new URLSearchParams({ 'X-Expires': expires, 'X-Signature': signature })}`;
-    this.#queries.set(path, query);
+    this.#issued.set(path, { deploymentId, query });
     return { path, target: `/objects/${path}?${query}` };
+  }
+
+  isIssued(path: string, deploymentId: string): boolean {
+    return this.#issued.get(path)?.deploymentId === deploymentId;
   }
 
   async #put({ request, parameters, search, liftTimeout }: Call): Promise<RouteResponse> {
     const { headers } = request;
     const path = `uploads/${parameters.deployment}/${parameters.name}`;
     if ((headers['x-api-key'] ?? headers.authorization) !== undefined) return refusal('CredentialsNotAllowed', 400);
-    if (this.#queries.get(path) !== `${search}`) return refusal('SignatureDoesNotMatch');
+    if (this.#issued.get(path)?.query !== `${search}`) return refusal('SignatureDoesNotMatch');
     if (Number(search.get('X-Expires')) * 1_000 <= Date.now()) return refusal('ExpiredToken');
     const [wrong] = Object.entries(SIGNED_HEADERS).filter(([name, value]) => headers[name] !== value);
     if (wrong !== undefined)
