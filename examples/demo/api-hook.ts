@@ -1,4 +1,4 @@
-// A hook for `registerHooks` and `register` of `node:module`, which finds the copy of OpenTelemetry's API in this package.
+// Module hook that resolves OpenTelemetry's API to the copy in this package.
 export const hookUrl = import.meta.url;
 
 const api = { url: hookUrl.replace(/[^/]*$/, 'opentelemetry-api.js'), shortCircuit: true };

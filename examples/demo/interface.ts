@@ -12,7 +12,7 @@ export const ENDPOINTS: Readonly<Record<Part, readonly string[]>> = {
     'PATCH /v2/deployments/{deployment_id}',
     'GET /v2/deployments/{deployment_id}/revisions/{revision_id}',
     'POST /v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy',
-    // The interface lists this path without a version, and says that each path has one.
+    // The interface lists this path without a version, although each path has one.
     'POST /v2/deployments/{deployment_id}/upload-url',
     'GET /v1/integrations/git_host/install',
     'GET /v2/listeners',

@@ -27,9 +27,14 @@ export async function demo(options: DemoOptions): Promise<boolean> {
   const conversation = await createScriptedChat({ answer: (question) => `You asked: ${question}` });
   // These options take precedence over the user's environment.
   const exporting = {
-    ...({ protocol: 'runs', durability: 'memory', tracing: true, sampleRate: 1, log: 'silent' } as const),
-    ...{ hideInputs: false, hideOutputs: false },
-  };
+    protocol: 'runs',
+    durability: 'memory',
+    tracing: true,
+    sampleRate: 1,
+    log: 'silent',
+    hideInputs: false,
+    hideOutputs: false,
+  } as const;
   const service = { endpoint: platform.url, apiKey: KEY, workspaceId: 'shop', ...exporting };
   const print = (line: string): unknown => isJson || options.print(line);
   try {

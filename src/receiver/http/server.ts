@@ -68,7 +68,7 @@ export async function listen(
     (request, response) => {
       const { socket } = request;
       connections.count(socket, 1);
-      // After a connection was closed, Node still parses requests that it had read from it.
+      // Node still parses requests that it read before the connection was closed.
       if (socket.destroyed) return;
       pending += 1;
       let isKnown = false;

@@ -25,14 +25,14 @@ export interface PlatformOptions {
    */
   hosting?: 'cloud' | 'self-hosted';
   /**
-   * How long each status of a revision lasts, in milliseconds. With `0`, a status lasts until a response has shown it.
+   * Duration of each status of a revision, in milliseconds. With `0`, each response with the revision ends its status.
    * @default 200
    */
   statusMs?: number;
   /** The platform's own names, if they differ from those of the interface, as in `ControlPlane`. */
   spelling?: Spelling;
   /**
-   * The assistants of every agent server, by the name of their graph.
+   * The assistants of each agent server, keyed by graph name.
    * @default an assistant named `agent`, which repeats the last message
    */
   assistants?: Readonly<Record<string, Assistant>>;
