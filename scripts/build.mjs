@@ -430,7 +430,7 @@ function chunksOf(infos, isForEdge) {
   const loaded = [...modulesOf(join(modules, 'index.js'))].filter((id) => !entries.includes(id));
   const idsIn = (folder) => infos.map(({ id }) => id).filter((id) => id.startsWith(join(modules, folder)));
   const ofSpans = modulesOf(...idsIn('otel'), ...idsIn('receiver'));
-  const ofTests = idsIn('testing').filter((id) => !id.startsWith(join(modules, 'testing', 'platform')));
+  const ofTests = idsIn('testing/').filter((id) => !id.startsWith(join(modules, 'testing', 'platform')));
   return new Map([
     ...ofTests.map((id) => [id, 'test-tools']),
     ...(isForEdge ? [] : [...idsIn('integrations'), ...idsIn('services')].map((id) => [id, 'integrations'])),

@@ -16,7 +16,7 @@ export { type ReplayOptions, replay } from './replay/run-replay.ts';
 export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
 export type { ThreadOptions } from './run/run-options.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
-export { createPlatform } from './testing/create-platform.ts';
+export { createPlatform } from './testing/platform/create-platform.ts';
 export type { AsymmetricMatcher, ExpectedFields, MatcherContext, Tester } from './testing/expected-fields.ts';
 export { type ExpectedRun, type MatcherResult, matchers, type RunMatchers } from './testing/matchers.ts';
 export type { Assistant, AssistantRun, AssistantThread } from './testing/platform/assistant.ts';

@@ -10,7 +10,6 @@ import { delay } from '../../platform/timers.ts';
 import { HOST_NAME } from '../../receiver/receiver.ts';
 import { pagePath } from '../../run/page-path.ts';
 import { isoTimestamp } from '../../run/time.ts';
-import { createPlatform } from '../../testing/create-platform.ts';
 import {
   type CommandContext,
   CommandFailure,
@@ -159,7 +158,8 @@ async function runPlatform(
   command: ChildCommand | undefined,
   stdout: Output,
 ): Promise<Ending> {
-  const platform = await createPlatform({ hosting, port }).catch((error) => Promise.reject(withDevNames(error, port)));
+  const { startPlatform } = await import('../../testing/platform/platform.ts');
+  const platform = await startPlatform({ hosting, port }).catch((error) => Promise.reject(withDevNames(error, port)));
   const { url, agentUrl, apiKey, tenantId } = platform;
   const variables = {
     CONTROL_PLANE_URL: url,
