@@ -12,9 +12,10 @@ import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { defaultFields } from '../run/fields.ts';
 import type { RunHooks } from '../run/hooks.ts';
+import { type KeepRule, keepCheck, keepRules } from '../run/keep.ts';
 import type { ThreadOptions } from '../run/run-options.ts';
 import { type Sampler, samplingChecks, samplingDecision } from '../run/sampling.ts';
-import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
+import type { CapturePolicy, KeepRules, SamplingDecision } from '../run/sink.ts';
 import {
   type Check,
   type Checks,
@@ -74,6 +75,14 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
    * @default 1
    */
   sampleRate?: number;
+  /**
+   * Rules for traces to send although the sample rate drops them: `error`, `slow>10s`, or a function that returns true for
+   * a trace. The runs of such a trace are held in memory until its first run in this process ends, or fails. At most
+   * 10,000 runs and 16 MiB are held. Beyond this, the oldest trace is left out. Hooks are called for held runs too. The
+   * variable contains rules separated by commas. `RUNSPAN_KEEP`
+   * @default []
+   */
+  keep?: readonly KeepRule[];
   /**
    * Function that decides whether to record a trace. Called with the trace's first run. If the function returns
    * undefined, `sampleRate` decides.
@@ -217,6 +226,7 @@ const CHECKS: Checks<ConfigureOptions> = {
   userId: TEXT,
   tracing: LATER,
   ...samplingChecks,
+  keep: keepCheck,
   otelSampling: LATER,
   hideInputs: LATER,
   hideOutputs: LATER,
@@ -341,6 +351,7 @@ function captureOf(options: ConfigureOptions, limits: Limits & Hiding): CaptureP
     payload,
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
+    keep: keepOf(options),
     otelSampling: flag('otelSampling', options.otelSampling, true),
     streamIdleMs: limits.streamIdleMs,
     propagateTo: propagateToOf(options),
@@ -351,9 +362,12 @@ function captureOf(options: ConfigureOptions, limits: Limits & Hiding): CaptureP
 
 /** Returns undefined if there is no origin, so that requests need not be compared. */
 function propagateToOf({ propagateTo }: ConfigureOptions): ReadonlySet<string> | undefined {
-  const split = (text: string) => text.split(',').map((origin) => origin.trim());
-  const given = propagateTo ?? fromEnvironment<string[]>('propagateTo', CHECKS.propagateTo, split) ?? [];
+  const given = propagateTo ?? fromEnvironment<string[]>('propagateTo', CHECKS.propagateTo, listIn) ?? [];
   return given.length === 0 ? undefined : new Set(given.flatMap((text) => originIn(text) ?? []));
+}
+
+function listIn(text: string): string[] {
+  return text.split(',').map((item) => item.trim());
 }
 
 /** Returns the origin of a URL with the scheme http or https and nothing else. */
@@ -377,6 +391,10 @@ function projectOf({ project, projectId }: ConfigureOptions): Project {
 function samplingOf({ sampleRate, sampler }: ConfigureOptions): SamplingDecision | undefined {
   const rate = sampleRate ?? fromEnvironment<number>('sampleRate', CHECKS.sampleRate, Number);
   return samplingDecision(rate ?? 1, sampler);
+}
+
+function keepOf({ keep }: ConfigureOptions): KeepRules | undefined {
+  return keepRules(keep ?? fromEnvironment<KeepRule[]>('keep', CHECKS.keep, listIn) ?? []);
 }
 
 const LIMIT_CHECKS = Object.fromEntries(

@@ -18,6 +18,7 @@ const TABLE = {
   projectId: { own: 'PROJECT_ID', kind: 'text', otherwise: 'none' },
   tracing: { own: 'TRACING', kind: 'word', otherwise: 'true' },
   sampleRate: { own: 'SAMPLE_RATE', langsmith: 'TRACING_SAMPLING_RATE', kind: 'word', otherwise: '1' },
+  keep: { own: 'KEEP', kind: 'word', otherwise: 'none' },
   otelSampling: { own: 'OTEL_SAMPLING', kind: 'word', otherwise: 'true' },
   hideInputs: { own: 'HIDE_INPUTS', langsmith: 'HIDE_INPUTS', kind: 'word', otherwise: 'false' },
   hideOutputs: { own: 'HIDE_OUTPUTS', langsmith: 'HIDE_OUTPUTS', kind: 'word', otherwise: 'false' },

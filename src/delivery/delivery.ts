@@ -144,7 +144,7 @@ export function isOpen({ stage }: Delivery): boolean {
 }
 
 /** Returns a run's estimated size in bytes. Counts one byte per character, because counting UTF-8 bytes is too slow. */
-export function sizeOfContent({ run }: Delivery): number {
+export function sizeOfContent({ run }: Pick<Delivery, 'run'>): number {
   let bytes = RECORD_BYTES + run.dottedOrder.length + run.name.length;
   if (run.metadata !== undefined) for (const json of run.metadata.values()) bytes += json.length;
   bytes +=

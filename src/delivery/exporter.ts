@@ -6,12 +6,13 @@ import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import { lateContentSettled, releaseAll } from '../run/late-content.ts';
 import { PROGRAM_ENDED } from '../run/record.ts';
 import { flushLimitMs } from '../run/run-options.ts';
-import type { CapturePolicy, FlushLimit, FlushResult, RunPlace, RunSink } from '../run/sink.ts';
+import type { CapturePolicy, FlushLimit, FlushResult, HoldTrace, RunPlace, RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { Attempts } from './attempts.ts';
 import { type Delivery, dropEndPayloads, isOpen, reportBug } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
+import { HeldTraces } from './held-traces.ts';
 import { type DropReason, type Stats, totalStats } from './ledger.ts';
 import { LightRuns } from './light-runs.ts';
 import { DeliveryLoop } from './loop.ts';
@@ -31,6 +32,8 @@ const INCOMPLETE = 'Incomplete: the run did not end before the exporter stopped 
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
+  readonly hold: HoldTrace | undefined;
+  readonly #held: HeldTraces | undefined;
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
   readonly #attempts: Attempts;
@@ -40,6 +43,7 @@ export class Exporter implements RunSink {
   readonly #spill: Spill | undefined;
   readonly #replay: Replay | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
+  #isOpened = false;
   #closing: Promise<FlushResult> | undefined;
   #openRunTimer: NodeJS.Timeout | undefined;
   /** Resolve functions of pending `ready` calls. */
@@ -66,6 +70,17 @@ export class Exporter implements RunSink {
         () => this.#acceptLight(),
         () => this.#watchQueue(),
       );
+    }
+    if (capture.keep !== undefined) {
+      const { ledger, limits, monotonicMs } = parts;
+      const decided = (): void => this.#changed();
+      const { counts } = ledger;
+      const held = new HeldTraces({ rules: capture.keep, counts, ageMs: limits.openRunAgeMs, monotonicMs, decided });
+      this.#held = held;
+      this.hold = (rate) => {
+        this.#open();
+        return held.hold(rate);
+      };
     }
     const attempts = new Attempts(parts, states, this.#slabs, () => this.#changed());
     this.#attempts = attempts;
@@ -105,7 +120,14 @@ export class Exporter implements RunSink {
   }
 
   #countCreated(): void {
-    if (++this.#parts.ledger.counts.created > 1) return;
+    this.#parts.ledger.counts.created++;
+    if (!this.#isOpened) this.#open();
+  }
+
+  /** Called for the first run, also if it is held. */
+  #open(): void {
+    if (this.#isOpened) return;
+    this.#isOpened = true;
     this.#parts.opened(this);
     if (this.#replay !== undefined) setSoon(() => this.#replay?.search(true)).unref();
   }
@@ -186,6 +208,7 @@ export class Exporter implements RunSink {
   /** Flushes the queue, then delivers runs from disk until the time limit. Never rejects. */
   async finish({ timeoutMs }: Required<FlushLimit>, interrupts = false): Promise<FlushResult> {
     const endMs = this.#parts.monotonicMs() + timeoutMs;
+    this.#held?.settle();
     this.#slabs?.ending();
     try {
       for (;;) {
@@ -202,7 +225,7 @@ export class Exporter implements RunSink {
   }
 
   get isSettled(): boolean {
-    return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true;
+    return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true && this.#held?.isEmpty !== false;
   }
 
   /** Whether the exporter refuses new runs, because `close` was called. */
@@ -245,6 +268,7 @@ export class Exporter implements RunSink {
   }
 
   endProcess(): void {
+    this.#held?.close();
     this.light?.begin();
     this.#state = 'closed';
     this.#parts.notice.report();
@@ -260,6 +284,7 @@ export class Exporter implements RunSink {
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
+    this.#held?.close();
     this.light?.begin();
     this.#state = 'closing';
     try {
@@ -321,7 +346,8 @@ export class Exporter implements RunSink {
 
   #changed(): void {
     const states = this.#states;
-    if (this.#state === 'retiring' && states.pendingRuns === 0 && states.openRuns === 0) void this.close();
+    const isEmpty = states.pendingRuns === 0 && states.openRuns === 0 && this.#held?.isEmpty !== false;
+    if (this.#state === 'retiring' && isEmpty) void this.close();
     if (this.#waiting.length === 0 || !this.#isReady) return;
     clearTimer(this.#waitTimer);
     this.#waitTimer = undefined;

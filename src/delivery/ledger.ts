@@ -67,6 +67,7 @@ function noCounts(): Counts {
     ...{ created: 0, recovered: 0, open: 0, queued: 0, inFlight: 0, spooled: 0, sent: 0, dropped: 0 },
     droppedByReason: { queue_full: 0, too_large: 0, rejected: 0, expired: 0, corrupt: 0, closed: 0 },
     sampledOut: 0,
+    held: 0,
     requests: { multipart: 0, simple: 0, otlp: 0 },
   };
 }

@@ -128,9 +128,10 @@ export class ProcessExporters {
 
 /** Returns a sink that the exporter does not reference. */
 function sinkOf(exporter: Exporter): RunSink {
-  const { capture, flush, close } = exporter;
+  const { capture, hold, flush, close } = exporter;
   return {
     capture,
+    hold,
     flush,
     close,
     start: (run) => exporter.start(run),

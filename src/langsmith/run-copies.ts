@@ -55,9 +55,9 @@ export function copyingSink(
 ): RunSink {
   const active = (): readonly Target[] => targets.filter(({ sink }) => sink().isOff !== true);
   let known: { readonly given: CapturePolicy; readonly capture: CapturePolicy } | undefined;
+  const leading = (): RunSink => (base().isOff === true ? active()[0]?.sink() : base()) ?? noopSink;
   const capture = (): CapturePolicy => {
-    const sink = base().isOff === true ? active()[0]?.sink() : base();
-    const given = (sink ?? noopSink).capture;
+    const given = leading().capture;
     if (known?.given !== given) known = { given, capture: maskedCapture(given, masks) };
     return known.capture;
   };
@@ -65,6 +65,9 @@ export function copyingSink(
   return {
     get capture() {
       return capture();
+    },
+    get hold() {
+      return leading().hold;
     },
     get isOff() {
       return (active().length === 0) as true;

@@ -1,13 +1,15 @@
 import { type Context, isSpanContextValid, trace } from '@opentelemetry/api';
 import { guard } from '../base/guard.ts';
-import { SAMPLED } from '../run/context.ts';
+import { isHeld, SAMPLED } from '../run/context.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { type Sampler, sample, samplingChecks, samplingDecision } from '../run/sampling.ts';
 import { type Capturing, currentSink, noopSink } from '../run/sink.ts';
 import { isRoot, observeActiveSpan, runAbove } from './live/active-spans.ts';
 import { runNameOf } from './mapping/span-identity.ts';
 
+/** OpenTelemetry's decisions. A span that is recorded but not sampled is passed to span processors only. */
 const NOT_RECORD = 0;
+const RECORD = 1;
 const RECORD_AND_SAMPLED = 2;
 
 /** Options of `RunSampler`. If no option is set, the `sampleRate` and `sampler` of `configure` apply. */
@@ -22,7 +24,8 @@ export interface RunSamplerOptions {
  * OpenTelemetry sampler that makes the same decisions as this library, so that runs and the spans of other exporters
  * belong to the same traces. A span without a parent span gets the decision of the current run. If there is no current
  * run, the decision depends on the trace id. All other spans get the decision of their parent span. While tracing is
- * off, all traces are sampled unless an option is set.
+ * off, all traces are sampled unless an option is set. With `keep`, spans of traces that the sample rate drops are
+ * recorded, but not sampled: span processors receive them, and the exporters of OpenTelemetry do not.
  */
 export class RunSampler {
   readonly #given: Capturing | undefined;
@@ -36,19 +39,29 @@ export class RunSampler {
     observeActiveSpan();
   }
 
-  shouldSample(parentContext: Context, traceId: string, spanName: string): { decision: 0 | 2 } {
-    const isSampled = guard('RunSampler', () => this.#isSampled(parentContext, traceId, spanName)) ?? true;
-    return { decision: isSampled ? RECORD_AND_SAMPLED : NOT_RECORD };
+  shouldSample(parentContext: Context, traceId: string, spanName: string): { decision: 0 | 1 | 2 } {
+    const decision = guard('RunSampler', () => this.#decide(parentContext, traceId, spanName));
+    return { decision: decision ?? RECORD_AND_SAMPLED };
   }
 
   toString(): string {
     return 'RunSampler';
   }
 
-  #isSampled(parentContext: Context, traceId: string, spanName: string): boolean {
+  #decide(parentContext: Context, traceId: string, spanName: string): 0 | 1 | 2 {
     const parent = trace.getSpanContext(parentContext);
-    if (parent !== undefined && isSpanContextValid(parent)) return (parent.traceFlags & SAMPLED) !== 0;
+    const hasParent = parent !== undefined && isSpanContextValid(parent);
+    if (hasParent && (parent.traceFlags & SAMPLED) !== 0) return RECORD_AND_SAMPLED;
     const around = isRoot(parentContext) ? undefined : runAbove(parentContext);
-    return sample({ name: runNameOf(spanName) }, around, this.#given ?? currentSink(), traceId).isSampled;
+    // A parent span that is not sampled decides, unless its run is held.
+    if (hasParent && (around === undefined || !isHeld(around))) return NOT_RECORD;
+    const present = currentSink();
+    const sink = this.#given && { ...this.#given, hold: present?.hold };
+    const { isSampled, hold } = sample({ name: runNameOf(spanName) }, around, sink ?? present, {
+      traceId,
+      traceFlags: SAMPLED,
+    });
+    if (hold !== undefined) return RECORD;
+    return isSampled ? RECORD_AND_SAMPLED : NOT_RECORD;
   }
 }

@@ -11,7 +11,9 @@ import {
   contextOfRoot,
   enteredContext,
   innermostContext,
+  isHeld,
   isOff,
+  leftOut,
   type RunContext,
   SAMPLED,
   sinkOf,
@@ -96,7 +98,8 @@ const processorChecks: Checks<RunSpanProcessorOptions> = {
  * and agent frameworks become run types, inputs, outputs and token counts. All other attributes become metadata.
  *
  * If OpenTelemetry records a span but does not sample it, the span is left out. The children of such a span become
- * children of the parent run. If tracing is off, the processor does nothing.
+ * children of the parent run. With `keep`, its trace is held like one that the sample rate drops, unless the caller in
+ * another process has left out the trace. If tracing is off, the processor does nothing.
  */
 export class RunSpanProcessor implements SpanProcessorLike {
   static {
@@ -199,7 +202,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   #entryFor(span: SpanLike, given: SpanStart, above: FilteredSpan | undefined): SpanEntry {
     const { ids } = given;
-    if ((ids.traceFlags & SAMPLED) === 0) return { ids, isOpen: true, context: given.parent };
+    if ((ids.traceFlags & SAMPLED) === 0 && !mayBeHeld(given))
+      return { ids, isOpen: true, context: contextBelow(given) };
     if (!isExported(span, this.#shouldExport, this.#mapping.index)) {
       const promote = (filtered: FilteredSpan): SpanEntry => this.#promoted(span, filtered);
       return new FilteredSpan(given, above, this.#shouldExport === 'llm' ? promote : undefined);
@@ -329,6 +333,17 @@ class FilteredSpan implements SpanEntry {
     this.start = { ...this.start, parent: this.runAbove };
     this.above = undefined;
   }
+}
+
+/** Whether `keep` decides on a span that OpenTelemetry records but does not sample. A caller's decision is final. */
+function mayBeHeld({ parent, parentIds, sink }: SpanStart): boolean {
+  if (sink.hold === undefined || parent?.sampled === false) return false;
+  return parent?.id === undefined ? parentIds?.isRemote !== true : isHeld(parent);
+}
+
+/** Returns the context below a span that is not sampled. With `keep`, the spans below must not start traces. */
+function contextBelow({ parent, sink }: SpanStart): RunContext | undefined {
+  return sink.hold === undefined || sink.capture.otelSampling === false ? parent : leftOut(parent);
 }
 
 function mappingOf({ resource, vocabularies }: RunSpanProcessorOptions): SpanMapping {

@@ -16,7 +16,7 @@ import { parseDottedOrder } from './time.ts';
 
 /** The span that a run records. It owns the context of the run, and fills the record. */
 export interface SpanOwner extends RunOwner {
-  /** Passes the record of the new run to its sink. Returns false if the sink refuses it. */
+  /** Passes the record of the new run to its sink, with `passStart`. Returns false if the sink refuses it. */
   pass(record: EncodedRun, run: HookedRun): boolean;
 }
 
@@ -77,6 +77,7 @@ export function newRecord(start: RunStart, startUs: number): EncodedRun {
     tags: withTags(inherited.tags, tags, capture.payload),
     metadata: metadata === undefined ? inherited.metadata : withMetadata(inherited.metadata, metadata, capture.payload),
   });
+  record.held = sampling.hold?.();
   if (above !== undefined) record.metadata = new Map(record.metadata).set('otel', otelIdsBelow(above));
   record.referenceExampleId = options.referenceExampleId?.toLowerCase();
   return record;

@@ -9,7 +9,7 @@ import type { RecordedCall } from './calls.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import { withMetadata, withTags } from './fields.ts';
 import { type ContextFields, type Hiding, hiddenByEither } from './run-options.ts';
-import { currentSink, type EncodedFields, mayRecord, noopSink, type RunSink } from './sink.ts';
+import { currentSink, type EncodedFields, type HeldTrace, mayRecord, noopSink, type RunSink } from './sink.ts';
 
 /**
  * Determines the parent of new runs and the fields that new runs inherit. A context is a plain frozen object. All
@@ -34,6 +34,10 @@ export interface RunContext {
   /** Whether the sink refused the parent run. The sink also refuses all runs below a refused run. */
   readonly refused: boolean;
   readonly sampled: boolean;
+  /** The trace of the run, if a sample rate drops it. Headers then tell other processes that the trace is left out. */
+  readonly held?: HeldTrace | undefined;
+  /** The sample rate of the caller, if the run belongs to another process that holds its part of the trace. */
+  readonly heldRate?: number | undefined;
   /** The sink for nested runs. If undefined, nested runs use the parent's sink, `owner.sink`. */
   readonly exporter: RunSink | undefined;
   /** The OpenTelemetry span that was active when this context became current. */
@@ -73,7 +77,7 @@ export type RunStatus = 'kept' | 'refused' | 'sampledOut' | 'off';
  * nested calls the hiding.
  */
 export function contextOf(
-  run: Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'project'>,
+  run: Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'project'> & Partial<Pick<EncodedRun, 'held'>>,
   from: EncodedFields,
   status: RunStatus,
   span: object | undefined,
@@ -93,6 +97,7 @@ export function contextOf(
     added: undefined,
     refused: status === 'refused',
     sampled: status === 'kept' || status === 'refused',
+    held: run.held,
     exporter: status === 'off' ? offSink : undefined,
     span,
     step: activeStep()?.id,
@@ -106,7 +111,7 @@ export function contextOf(
  * ids in OpenTelemetry.
  */
 export function remoteContext(
-  fields: Pick<RunContext, 'id' | 'traceId' | 'dottedOrder' | 'project' | 'tags' | 'metadata' | 'sampled'>,
+  fields: Pick<RunContext, 'id' | 'traceId' | 'dottedOrder' | 'project' | 'tags' | 'metadata' | 'sampled' | 'heldRate'>,
   sink: RunSink,
   spanIds?: RunOwner['spanIds'],
 ): RunContext {
@@ -219,10 +224,16 @@ export function sinkBeside(context: RunContext | undefined): RunSink | undefined
   return isOff(context) && context?.exporter !== noopSink ? currentSink() : sinkOf(context);
 }
 
+/** Whether a sample rate drops the trace of a run, but its runs are held in this process. */
+export function isHeld({ held, heldRate }: RunContext): boolean {
+  return held !== undefined || heldRate !== undefined;
+}
+
 /** Returns the address of the page of the run in `context`. Runs that are not sent have no page. */
 export function urlOf(context: RunContext | undefined): string | undefined {
-  const { id, traceId, project, sampled, refused } = context ?? rootContext;
-  if (id === undefined || traceId === undefined || !sampled || refused) return undefined;
+  const { id, traceId, project, sampled, refused, held } = context ?? rootContext;
+  const isSent = sampled && !refused && (held === undefined || held.state === 'kept');
+  if (id === undefined || traceId === undefined || !isSent) return undefined;
   return sinkOf(context)?.urlOf?.({ id, traceId, project });
 }
 
@@ -428,13 +439,18 @@ export function currentContext(exporter?: RunSink): RunContext | undefined {
 
 /**
  * Returns `context`, or a context in which no run is recorded if OpenTelemetry's sampler has left out `span`. The first
- * run below such a span starts a trace that is left out, like the first run of a trace that our sampler leaves out.
+ * run below such a span starts a trace that is left out, like the first run of a trace that our sampler leaves out. A
+ * trace that is held contains all of its runs.
  */
 export function sampledBy(span: object, context: RunContext | undefined, exporter?: RunSink): RunContext | undefined {
   const { traceFlags = SAMPLED } = sources.spans?.traceOf(span) ?? {};
-  if ((traceFlags & SAMPLED) !== 0) return context;
+  if ((traceFlags & SAMPLED) !== 0 || (context !== undefined && isHeld(context))) return context;
   const sink = sinkOf(context, exporter);
-  if (sink === undefined || sink.capture.otelSampling === false) return context;
+  return sink === undefined || sink.capture.otelSampling === false ? context : leftOut(context);
+}
+
+/** Returns a context in which the first run starts a trace that is left out. */
+export function leftOut(context: RunContext | undefined): RunContext {
   return { ...(context ?? rootContext), id: undefined, traceId: undefined, dottedOrder: undefined, sampled: false };
 }
 

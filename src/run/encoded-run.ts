@@ -7,6 +7,7 @@ import { runtime } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { isRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
+import type { HeldTrace } from './sink.ts';
 import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
 
 /** A project's name, or an object with the project's id. */
@@ -51,7 +52,7 @@ export class EncodedRun {
    * Whether the sink refused the parent run. The sink also refuses all children of a refused run, so that no trace is
    * sent in part.
    */
-  readonly refused: boolean;
+  refused: boolean;
   name: string;
   runType: string;
   tags: readonly string[] | undefined;
@@ -72,6 +73,8 @@ export class EncodedRun {
    * they end before their start is sent.
    */
   source: RunSource | undefined = undefined;
+  /** The trace of the run, if a sample rate drops it and its runs are held. */
+  held: HeldTrace | undefined = undefined;
   /** State that the sink keeps for this run. A field is faster than a map from runs to states. */
   sinkState: object | undefined = undefined;
 

@@ -38,7 +38,7 @@ import {
   usableOptions,
 } from './run-options.ts';
 import { isCallType, SOURCES } from './same-call.ts';
-import type { CapturePolicy, RunSink } from './sink.ts';
+import { type CapturePolicy, passEnd, passStart, type RunSink } from './sink.ts';
 import { isoTimestamp, timestampUs } from './time.ts';
 
 /**
@@ -111,7 +111,7 @@ export class Run implements HookedRun {
     } else if (!sampling.isSampled) {
       sink.skip();
       status = 'sampledOut';
-    } else if (!(span === undefined ? sink.start(record) : span.pass(record, this))) {
+    } else if (!(span === undefined ? passStart(record, sink) : span.pass(record, this))) {
       status = 'refused';
     }
     this.isOpen = status === 'kept';
@@ -400,8 +400,9 @@ export class Run implements HookedRun {
     }
     this.#above = undefined;
     observeRun(record, sink);
-    if (this.complete === undefined) sink?.end(record);
-    else void this.complete.then(() => sink?.end(record));
+    if (sink === undefined) return;
+    if (this.complete === undefined) passEnd(record, sink);
+    else void this.complete.then(() => passEnd(record, sink));
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {

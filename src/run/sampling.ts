@@ -3,11 +3,11 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { shown } from '../base/text.ts';
 import { type Checks, FUNCTION } from '../config/checker.ts';
-import { type RunContext, spanTraceId, untraced } from './context.ts';
+import { type RunContext, SAMPLED as SAMPLED_FLAG, type SpanIds, spanTraceId, untraced } from './context.ts';
 import { projectText } from './encoded-run.ts';
 import { newRunId } from './ids.ts';
 import { projectIn, type RunOptions } from './run-options.ts';
-import type { Capturing, SamplingDecision, TraceStart } from './sink.ts';
+import type { Capturing, HeldTrace, SamplingDecision, TraceStart } from './sink.ts';
 
 /**
  * Function that decides whether a trace is recorded. Called when the first run in a trace starts. Return true to record
@@ -22,11 +22,14 @@ export const samplingChecks: Checks<{ sampleRate?: number; sampler?: Sampler }> 
 };
 
 export interface SamplingResult {
+  /** Whether the run is recorded. */
   readonly isSampled: boolean;
   /**
    * The run id that the sampling decision is based on. Undefined if there is no decision, for example for a nested run.
    */
   readonly id: string | undefined;
+  /** Returns the trace that holds the run. Undefined if the run is passed to its sink at once. */
+  readonly hold?: () => HeldTrace;
 }
 
 const SAMPLED: SamplingResult = { isSampled: true, id: undefined };
@@ -35,35 +38,50 @@ const LEFT_OUT: SamplingResult = { isSampled: false, id: undefined };
 /**
  * The sink makes a sampling decision for the first run in a trace. All nested runs follow this decision. In an
  * OpenTelemetry trace, the decision is based on OpenTelemetry's trace id, so that it is the same for all first runs.
+ * `span` contains the ids of the span, if the run is that of a span.
  */
 export function sample(
   run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId' | 'root'>,
   parent: RunContext | undefined,
   sink: Capturing | undefined,
-  otelTraceId?: string,
+  span?: Pick<SpanIds, 'traceId' | 'traceFlags'>,
 ): SamplingResult {
   if (parent?.sampled === false) return LEFT_OUT;
-  const decide = sink?.capture.sampling;
-  if (sink === undefined || decide === undefined || parent?.id !== undefined) return SAMPLED;
-  const isAlone = run.root === true || sink.capture.otelSampling === false;
-  const id = otelTraceId ?? (isAlone ? undefined : spanTraceId());
-  const traceId = id ?? run.id?.toLowerCase() ?? newRunId(clock.nowUs());
+  const { held, heldRate, id: parentId } = parent ?? {};
+  if (held !== undefined) return held.state === 'leftOut' ? LEFT_OUT : { ...SAMPLED, hold: () => held };
+  if (heldRate !== undefined) return dropped(undefined, heldRate, sink);
+  if (sink === undefined || parentId !== undefined) return SAMPLED;
+  const { sampling: decide, otelSampling } = sink.capture;
+  const isSpanSampled = span === undefined || (span.traceFlags & SAMPLED_FLAG) !== 0;
+  if (decide === undefined) return isSpanSampled ? SAMPLED : dropped(undefined, Number.NaN, sink);
+  const spanTrace = span?.traceId ?? (run.root === true || otelSampling === false ? undefined : spanTraceId());
+  const traceId = spanTrace ?? run.id?.toLowerCase() ?? newRunId(clock.nowUs());
   const { name, runType = 'chain' } = run;
   const project = projectText(projectIn(run) ?? sink.capture.project);
-  return { isSampled: decide({ traceId, name, runType, project }), id: id === undefined ? traceId : undefined };
+  const id = spanTrace === undefined ? traceId : undefined;
+  const decision = decide({ traceId, name, runType, project });
+  if (decision === false) return { isSampled: false, id };
+  if (decision !== true) return dropped(id, decision, sink);
+  return isSpanSampled ? { isSampled: true, id } : dropped(id, Number.NaN, sink);
+}
+
+/** The result for a trace that a sample rate drops: it is held if the sink can hold it. */
+function dropped(id: string | undefined, rate: number, sink: Capturing | undefined): SamplingResult {
+  const hold = sink?.hold;
+  return hold === undefined ? { isSampled: false, id } : { isSampled: true, id, hold: () => hold(rate) };
 }
 
 export function samplingDecision(rate: number, sampler: Sampler | undefined): SamplingDecision | undefined {
-  if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => isWithin(traceId, rate);
+  if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => atRate(traceId, rate);
   let isSampling = false;
   return (start) => {
     // Traces that start inside the sampler use `sampleRate`, because calling the sampler again would loop endlessly.
-    if (isSampling) return isWithin(start.traceId, rate);
+    if (isSampling) return atRate(start.traceId, rate);
     isSampling = true;
     const result: unknown = guard('sampler', () => untraced(sampler, start));
     isSampling = false;
     if (typeof result === 'boolean') return result;
-    if (typeof result === 'number' && result >= 0) return isWithin(start.traceId, result);
+    if (typeof result === 'number' && result >= 0) return atRate(start.traceId, result);
     ignoreRejection(result);
     if (result !== undefined) {
       diagnostics.warnOnce(
@@ -71,12 +89,13 @@ export function samplingDecision(rate: number, sampler: Sampler | undefined): Sa
         `sampler: expected true, false, a number from 0 to 1 or undefined, got ${shown(result)}; \`sampleRate\` is used.`,
       );
     }
-    return isWithin(start.traceId, rate);
+    return atRate(start.traceId, rate);
   };
 }
 
-function isWithin(traceId: string, rate: number): boolean {
-  return rate >= 1 || shareOf(traceId) < rate;
+/** Returns true if the trace is recorded at this rate, otherwise the rate. */
+function atRate(traceId: string, rate: number): true | number {
+  return rate >= 1 || shareOf(traceId) < rate || rate;
 }
 
 /**

@@ -4,6 +4,7 @@ import type { PayloadRules } from '../payload/truncate.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
 import type { EncodedRun, PayloadTexts, Project } from './encoded-run.ts';
 import type { RunHooks } from './hooks.ts';
+import type { RunRecord } from './record.ts';
 import type { Stats } from './stats.ts';
 
 /** Tags and metadata of a run. Metadata values are JSON text. */
@@ -24,6 +25,8 @@ export interface CapturePolicy {
   readonly attachmentBytes: number;
   /** Decides which traces are recorded. Undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
+  /** Selects the traces that are sent although the sample rate drops them. */
+  readonly keep?: KeepRules | undefined;
   /** If false, runs ignore the sampling decisions of OpenTelemetry. */
   readonly otelSampling?: boolean;
   /** Time without a read after which a stream is treated as abandoned, in milliseconds. */
@@ -40,6 +43,8 @@ export interface CapturePolicy {
 /** Has the settings that determine which parts of a run are recorded. */
 export interface Capturing {
   readonly capture: CapturePolicy;
+  /** @internal Holds the runs of a trace that a sample rate drops. Undefined if the option `keep` is not set. */
+  readonly hold?: HoldTrace | undefined;
 }
 
 /** Describes a trace before its first run starts. Passed to samplers. */
@@ -51,7 +56,43 @@ export interface TraceStart {
   readonly project: string;
 }
 
-export type SamplingDecision = (start: TraceStart) => boolean;
+/** Returns true to record a trace, false if the sampler leaves it out, or the sample rate that drops it. */
+export type SamplingDecision = (start: TraceStart) => boolean | number;
+
+/** A trace of which all runs in this process have ended, or that can be held no longer. */
+export interface EndedTrace {
+  readonly traceId: string;
+  /** Name of the first run of the trace in this process. */
+  readonly name: string;
+  /** Duration of the first run, in milliseconds. If the run is still open, the time since its start. */
+  readonly durationMs: number;
+  /** Copies of the runs in start order. Open runs have no `end_time`. */
+  readonly runs: readonly RunRecord[];
+}
+
+/** Which traces are kept, by the outcome of their runs. */
+export interface KeepRules {
+  readonly onError: boolean;
+  /** Kept if the first run takes longer, in milliseconds. Infinity if the duration does not matter. */
+  readonly slowMs: number;
+  readonly functions: readonly ((trace: EndedTrace) => boolean)[];
+}
+
+/** `rate` is the rate that drops the trace. It is NaN if OpenTelemetry's sampler, which has no known rate, drops it. */
+export type HoldTrace = (rate: number) => HeldTrace;
+
+/**
+ * A trace that a sample rate drops. Its runs are held until the first one in this process ends. Then they are passed to
+ * their sinks or left out. Runs that end later follow this decision.
+ */
+export interface HeldTrace {
+  readonly rate: number;
+  readonly state: 'held' | 'kept' | 'leftOut';
+  /** Called instead of the sink's `start`. Returns false if the sink refuses the run. */
+  start(run: EncodedRun, sink: RunSink): boolean;
+  /** Called instead of the sink's `end`. */
+  end(run: EncodedRun, sink: RunSink): void;
+}
 
 /** What identifies the page of a run. */
 export interface RunPlace {
@@ -99,6 +140,8 @@ export interface RunSink {
   end(run: EncodedRun): void;
   /** @internal Called instead of `start` for runs in a trace that sampling left out. */
   skip(): void;
+  /** @internal Holds the runs of a trace that a sample rate drops. Undefined if the option `keep` is not set. */
+  readonly hold?: HoldTrace | undefined;
   /** @internal Returns the sink to use instead of this one. `sink` is the one of a run without an `exporter` option. */
   over?(sink: RunSink): RunSink;
   /** @internal Returns the address of a run's page, if the service has one. */
@@ -112,6 +155,17 @@ export interface RunSink {
   stats?(): Stats;
   /** Flushes and then closes the sink. Runs that start after this call are dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
+}
+
+/** Passes the start of a run to its sink, or to the trace that holds it. Returns false if the sink refuses the run. */
+export function passStart(run: EncodedRun, sink: RunSink): boolean {
+  return run.held === undefined ? sink.start(run) : run.held.start(run, sink);
+}
+
+/** Passes the end of an accepted run to its sink, or to the trace that holds it. */
+export function passEnd(run: EncodedRun, sink: RunSink): void {
+  if (run.held === undefined) sink.end(run);
+  else run.held.end(run, sink);
 }
 
 /** A run that has no `EncodedRun`. Most runs of spans end before something needs one. */

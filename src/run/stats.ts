@@ -40,6 +40,8 @@ export interface Stats {
   droppedByReason: Record<DropReason, number>;
   /** Number of runs left out by sampling, not included in `created`. A call that two sources see counts twice. */
   sampledOut: number;
+  /** Number of runs that `keep` holds. Each of them becomes `created` or `sampledOut` later. */
+  held: number;
   /** Number of requests of each kind, including retries. */
   requests: Record<RequestKind, number>;
   /** Run data in memory that is waiting to be sent or is being sent. */

@@ -161,7 +161,7 @@ describe('an option overrides RUNSPAN_…, which overrides LANGSMITH_…, which 
     [{ sampler: () => true }, both, true],
   ])('sampling: %j, %j', (options, environment, isKept) => {
     const start = { traceId: '0195c0de-0000-7000-8000-000000000000', name: 'a', runType: 'chain', project: 'p' };
-    expect(withEndpoint(options, environment)?.capture.sampling?.(start)).toBe(isKept);
+    expect(withEndpoint(options, environment)?.capture.sampling?.(start)).toBe(isKept === false ? 0 : isKept);
     expect(lines).toEqual([]);
   });
 });

@@ -376,7 +376,7 @@ describe('RunSampler', () => {
     for (const id of ids) {
       await inSpan(tracer, id, () => nest(tracer, `child ${id} > run ${id}`));
       const isSampled = samplingDecision(0.3, undefined)?.({ traceId: id, name: '', runType: '', project: '' });
-      if (isSampled) traces.push(id, `child ${id}`, `run ${id}`);
+      if (isSampled === true) traces.push(id, `child ${id}`, `run ${id}`);
     }
     expect(traces.length / 3).toBeGreaterThan(250);
     expect(traces.length / 3).toBeLessThan(350);

@@ -37,7 +37,7 @@ describe('a sampling decision', () => {
   test('keeps no trace at 0, and at a higher rate every trace of a lower rate', () => {
     fc.assert(
       fc.property(fc.uuid(), fc.double({ min: 0, max: 1 }), fc.double({ min: 0, max: 1 }), (traceId, a, b) => {
-        const isKept = (rate: number) => samplingDecision(rate, undefined)?.(start({ traceId })) ?? true;
+        const isKept = (rate: number) => (samplingDecision(rate, undefined)?.(start({ traceId })) ?? true) === true;
         expect(isKept(0)).toBe(false);
         expect(isKept(Math.min(a, b)) && !isKept(Math.max(a, b))).toBe(false);
       }),
@@ -46,23 +46,24 @@ describe('a sampling decision', () => {
 
   test('keeps a trace only if the rate is above the share of its id', () => {
     const share = shareOf(TRACE);
-    const isKept = (rate: number) => samplingDecision(rate, undefined)?.(start());
+    const isKept = (rate: number) => samplingDecision(rate, undefined)?.(start()) === true;
     for (let time = 0; time < 20; time++) {
       expect([share - 2 ** -32, share, share + 2 ** -32].map(isKept)).toEqual([false, false, true]);
     }
   });
 
-  test('is made by the sampler: true, false or a rate', () => {
+  test('is made by the sampler: true, false or a rate, which is returned if it drops the trace', () => {
     const decide = samplingDecision(1, ({ name, runType }) => {
       if (runType === 'tool') return false;
       return name === 'health' ? 0 : undefined;
     });
     expect(decide?.(start())).toBe(true);
     expect(decide?.(start({ runType: 'tool' }))).toBe(false);
-    expect(decide?.(start({ name: 'health' }))).toBe(false);
+    expect(decide?.(start({ name: 'health' }))).toBe(0);
     expect(samplingDecision(0, () => true)?.(start())).toBe(true);
     expect(samplingDecision(0, () => 1)?.(start())).toBe(true);
-    expect(samplingDecision(0, () => undefined)?.(start())).toBe(false);
+    expect(samplingDecision(0, () => undefined)?.(start())).toBe(0);
+    expect(samplingDecision(1, () => 0.1)?.(start())).toBe(0.1);
   });
 
   test('is made by the rate if the sampler throws or returns an invalid value', () => {
@@ -72,7 +73,7 @@ describe('a sampling decision', () => {
     };
     const nonsense = ['yes', Number.NaN, -1, null, {}];
     expect(samplingDecision(1, throwing)?.(start())).toBe(true);
-    expect(samplingDecision(0, throwing)?.(start())).toBe(false);
+    expect(samplingDecision(0, throwing)?.(start())).toBe(0);
     for (const answer of nonsense) expect(samplingDecision(1, () => answer as never)?.(start())).toBe(true);
     expect(lines).toEqual([
       'warn: sampler failed, the application is not affected: sampler broke',
@@ -86,7 +87,7 @@ describe('a sampling decision', () => {
     const decide = samplingDecision(0, (async () => {
       throw new Error('too late');
     }) as never);
-    expect(decide?.(start())).toBe(false);
+    expect(decide?.(start())).toBe(0);
     expect(await unhandled()).toEqual([]);
     expect(lines.join('\n')).toContain('or undefined, got a promise;');
   });

@@ -26,7 +26,7 @@ import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
 import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling.ts';
-import type { CapturePolicy, EndedTexts, LightRun, RunSink } from '../../run/sink.ts';
+import { type CapturePolicy, type EndedTexts, type LightRun, passStart, type RunSink } from '../../run/sink.ts';
 import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import type { MappedFields, StartFields } from '../mapping/mapped-fields.ts';
@@ -166,7 +166,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     this.#record = record;
     this.#name = record.name;
     record.source = this;
-    if (!this.isLight) return this.sink.start(record);
+    if (!this.isLight) return passStart(record, this.sink);
     this.isLight = false;
     this.sink.light?.begun(this, record);
     return true;
@@ -236,7 +236,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   #newRun(id: string, project: Project, span: SpanLike, start: SpanStart): Run {
     const { ids, parent, sink } = start;
     const options = optionsOf(id, project, span, this.#startUs, start);
-    const sampling = sample(options, parent, sink, ids.traceId);
+    const sampling = sample(options, parent, sink, ids);
     return new Run({ options, parent, sink, sampling, capture: this.#capture, span: this });
   }
 

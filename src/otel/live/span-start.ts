@@ -46,7 +46,7 @@ export function inRequest(start: SpanStart): SpanStart {
 /** Whether the run may be light: nothing needs more of it than its end. */
 export function mayBeLight({ parent, sink, baggage }: SpanStart): boolean {
   const { hooks, sampling } = sink.capture;
-  const isPlain = hooks === undefined && sampling === undefined && baggage === undefined;
+  const isPlain = hooks === undefined && sampling === undefined && sink.hold === undefined && baggage === undefined;
   return isPlain && parent?.sampled !== false && parent?.refused !== true;
 }
 

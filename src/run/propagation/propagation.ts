@@ -9,6 +9,7 @@ import {
   currentContext,
   enclosingSpanIds,
   inheritedFrom,
+  isHeld,
   otelTraceIdOf,
   type RunContext,
   type RunOwner,
@@ -91,13 +92,15 @@ export class RemoteRun {
   contextFor(sink: RunSink): RunContext {
     const { payload } = sink.capture;
     const { id, traceId, dottedOrder } = this;
-    const { tags, metadata, spanIds, ...others } = this.#inherited;
+    const { tags, metadata, spanIds, sampled, heldRate, ...others } = this.#inherited;
+    const isHeld = heldRate !== undefined && sink.hold !== undefined;
+    const sampling = isHeld ? { sampled: true, heldRate } : { sampled };
     const defaults = sink.capture.defaults?.metadata;
     const shown = {
       tags: withTags(undefined, tags, payload),
       metadata: metadata === undefined ? defaults : withMetadata(defaults, metadata, payload),
     };
-    return remoteContext({ id, traceId, dottedOrder, ...others, ...shown }, sink, spanIds);
+    return remoteContext({ id, traceId, dottedOrder, ...others, ...sampling, ...shown }, sink, spanIds);
   }
 }
 
@@ -108,6 +111,8 @@ interface InheritedFields {
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly sampled: boolean;
+  /** The sample rate by which the caller drops the trace, if it holds its runs. NaN if the rate is not known. */
+  readonly heldRate?: number | undefined;
   /** The trace id of the caller in OpenTelemetry, and the nearest span, if a span is above the caller's run or is the run. */
   readonly spanIds?: RunOwner['spanIds'];
 }
@@ -163,11 +168,13 @@ function inheritedFields(baggage: BaggageMember[], prefix: string, accept: reado
   const projectId = accepted('project', 'project-id')?.slice(0, TEXT_MAX);
   const tags = accepted('tags');
   const metadata = parsedJson(accepted('metadata'));
+  const heldRate = baggageValue(baggage, `${prefix}-held`);
   return {
     project: projectId ? { id: projectId } : accepted('project')?.slice(0, TEXT_MAX) || undefined,
     tags: tagsIn(prefix === 'langsmith' ? tags?.split(',') : parsedJson(tags)),
     metadata: isFields(metadata) ? metadata : undefined,
     sampled: baggageValue(baggage, `${prefix}-sampled`) !== 'false',
+    heldRate: heldRate === undefined ? undefined : Number(heldRate),
   };
 }
 
@@ -220,11 +227,13 @@ const REQUEST_ORDER_MAX = 4_096;
 export interface RequestHeaders {
   readonly 'runspan-trace': string;
   readonly traceparent: string;
+  /** Only if the runs of the trace are held. */
+  readonly baggage?: string;
 }
 
 /**
- * Returns the headers for a request in `context`. They contain no project, tags or metadata. If the trace is left out,
- * the sampled flag of `traceparent` is 0. Otherwise, if the run is a span, `traceparent` contains the ids of the span.
+ * Returns the headers for a request in `context`. They contain no project, tags or metadata. If the trace is left out
+ * or held, the sampled flag of `traceparent` is 0. If the run is a recorded span, `traceparent` contains its ids.
  */
 export function requestHeaders(context: RunContext): RequestHeaders | undefined {
   const order = orderToSend('propagation', context, REQUEST_ORDER_MAX);
@@ -232,7 +241,9 @@ export function requestHeaders(context: RunContext): RequestHeaders | undefined 
   const ids = (parseDottedOrder(order) ?? []).map(({ id }) => hexOf(id));
   const { traceId = otelTraceIdOf(context) ?? ids.at(0), spanId = ids.at(-1)?.slice(16) } =
     (context.sampled && spanOf(context)) || {};
-  return { 'runspan-trace': order, traceparent: `00-${traceId}-${spanId}-0${context.sampled ? 1 : 0}` };
+  const traceparent = `00-${traceId}-${spanId}-0${context.sampled && !isHeld(context) ? 1 : 0}`;
+  const rate = heldRateOf(context);
+  return { 'runspan-trace': order, traceparent, ...(rate !== undefined && { baggage: `runspan-held=${rate}` }) };
 }
 
 /**
@@ -250,6 +261,10 @@ export function headersToAdd(
   // Only our own `traceparent` can tell the other program that the trace is left out.
   if (headers === undefined || (headers.traceparent.endsWith('0') && names.has('traceparent'))) return [];
   return Object.entries(headers).filter(([name]) => !names.has(name));
+}
+
+function heldRateOf({ held, heldRate }: Pick<RunContext, 'held' | 'heldRate'>): number | undefined {
+  return held?.rate ?? heldRate;
 }
 
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {
@@ -276,7 +291,7 @@ export function withAddedFields(context: RunContext): RunContext {
   return sink?.capture.hidesMetadata === true ? { ...shown, metadata: undefined } : shown;
 }
 
-export interface BaggageContext extends Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'> {
+export interface BaggageContext extends RunContext {
   /** The nearest span, for headers without a `traceparent`. */
   readonly spanIds?: RunOwner['spanIds'];
 }
@@ -296,7 +311,9 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
     bytesLeft -= text.length + 1;
     texts.push(text);
   };
-  if (!context.sampled) add('sampled', 'false');
+  if (!context.sampled || isHeld(context)) add('sampled', 'false');
+  const heldRate = heldRateOf(context);
+  if (heldRate !== undefined) add('held', String(heldRate));
   const { project, spanIds } = context;
   if (spanIds !== undefined) add('otel', `00-${spanIds.traceId}-${spanIds.spanId}-01`);
   if (project !== undefined) add(typeof project === 'string' ? 'project' : 'project-id', projectText(project));

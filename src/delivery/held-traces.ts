@@ -1,0 +1,236 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard, ignoreRejection } from '../base/guard.ts';
+import { untraced } from '../run/context.ts';
+import { describeOpenRun, type EncodedRun, releaseRun, wholeJson } from '../run/encoded-run.ts';
+import { hasFailed } from '../run/keep.ts';
+import type { RunRecord } from '../run/record.ts';
+import type { EndedTrace, HeldTrace, KeepRules, RunSink } from '../run/sink.ts';
+import { sizeOfContent } from './delivery.ts';
+import type { Counts } from './ledger.ts';
+
+/** Maximum number and size of the runs that an exporter holds. Beyond this, the oldest trace is left out. */
+const RUNS_MAX = 10_000;
+const BYTES_MAX = 16 * 1_024 * 1_024;
+
+interface HeldOptions {
+  readonly rules: KeepRules;
+  readonly counts: Counts;
+  /** Time after which a trace is left out, in milliseconds. Checked when another trace starts. */
+  readonly ageMs: number;
+  readonly monotonicMs: () => number;
+  /** Called after the decision on a trace. */
+  readonly decided: () => void;
+}
+
+/** The traces of an exporter that a sample rate drops, until a rule of `keep` applies or their first run ends. */
+export class HeldTraces {
+  readonly options: HeldOptions;
+  /** Oldest first. */
+  readonly #traces = new Set<Trace>();
+  #bytes = 0;
+  #isClosed = false;
+
+  constructor(options: HeldOptions) {
+    this.options = options;
+  }
+
+  get isEmpty(): boolean {
+    return this.#traces.size === 0;
+  }
+
+  hold(rate: number): HeldTrace {
+    const { ageMs, monotonicMs } = this.options;
+    const nowMs = monotonicMs();
+    for (const trace of this.#traces) {
+      if (nowMs - trace.startedAtMs < ageMs) break;
+      this.#giveUp(trace);
+    }
+    const trace = new Trace(this, rate, nowMs);
+    if (this.#isClosed) trace.leaveOut();
+    else this.#traces.add(trace);
+    return trace;
+  }
+
+  /** Decides on all traces, because the process or the exporter ends. */
+  settle(): void {
+    for (const trace of this.#traces) trace.decide();
+  }
+
+  close(): void {
+    this.settle();
+    this.#isClosed = true;
+  }
+
+  /** Called when a held run has started or grown. */
+  add(runs: number, bytes: number): void {
+    const { counts } = this.options;
+    counts.held += runs;
+    this.#bytes += bytes;
+    for (const trace of this.#traces) {
+      if (counts.held <= RUNS_MAX && this.#bytes <= BYTES_MAX) return;
+      this.#giveUp(trace);
+    }
+  }
+
+  /** Called before a decision on a trace takes effect. */
+  remove(trace: Trace, runs: number, bytes: number): void {
+    this.#traces.delete(trace);
+    this.options.counts.held -= runs;
+    this.#bytes -= bytes;
+  }
+
+  #giveUp(trace: Trace): void {
+    diagnostics.warnOnce(
+      'held traces',
+      'a trace is left out before its end, because `keep` holds at most 10,000 runs and 16 MiB, each for at most limits.openRunAgeMs; logged once',
+    );
+    trace.leaveOut();
+  }
+}
+
+/** A run of a held trace. While the trace is held, this is the state that its sink keeps for the run. */
+class HeldRun {
+  readonly run: EncodedRun;
+  readonly sink: RunSink;
+  bytes: number;
+  isEnded = false;
+
+  constructor(run: EncodedRun, sink: RunSink) {
+    this.run = run;
+    this.sink = sink;
+    this.bytes = sizeOfContent({ run });
+  }
+}
+
+class Trace implements HeldTrace {
+  state: HeldTrace['state'] = 'held';
+  readonly rate: number;
+  readonly startedAtMs: number;
+  readonly #traces: HeldTraces;
+  /** In start order. Empty after the decision. */
+  #runs: HeldRun[] = [];
+  #bytes = 0;
+  /** The rule that keeps the trace. */
+  #reason = '';
+  /** Whether a sink has refused a run. It then refuses all later ones, so that a trace is not sent with gaps. */
+  #isRefused = false;
+
+  constructor(traces: HeldTraces, rate: number, startedAtMs: number) {
+    this.#traces = traces;
+    this.rate = rate;
+    this.startedAtMs = startedAtMs;
+  }
+
+  start(run: EncodedRun, sink: RunSink): boolean {
+    if (this.state === 'kept') return this.#pass(run, sink);
+    if (this.state === 'leftOut') {
+      sink.skip();
+      return true;
+    }
+    const held = new HeldRun(run, sink);
+    run.sinkState = held;
+    this.#runs.push(held);
+    this.#bytes += held.bytes;
+    this.#traces.add(1, held.bytes);
+    return true;
+  }
+
+  end(run: EncodedRun, sink: RunSink): void {
+    if (this.state !== 'held') {
+      if (this.state === 'kept' && !run.refused) sink.end(run);
+      else releaseRun(run);
+      return;
+    }
+    const held = run.sinkState as HeldRun;
+    held.isEnded = true;
+    const grown = sizeOfContent({ run }) - held.bytes;
+    held.bytes += grown;
+    this.#bytes += grown;
+    if (this.#traces.options.rules.onError && hasFailed(run)) this.#keep('kept-error');
+    else if (held === this.#runs[0]) this.decide();
+    else this.#traces.add(0, grown);
+  }
+
+  /** Called when the first run has ended, or will not end before the process does. */
+  decide(): void {
+    const { rules, monotonicMs } = this.#traces.options;
+    const [first] = this.#runs as [HeldRun];
+    const { startTime, endTime } = first.run;
+    const durationMs = endTime === undefined ? monotonicMs() - this.startedAtMs : msBetween(startTime, endTime);
+    if (durationMs > rules.slowMs) this.#keep('kept-slow');
+    else if (rules.functions.length > 0 && this.#isSelected(durationMs)) this.#keep('kept-function');
+    else this.leaveOut();
+  }
+
+  leaveOut(): void {
+    for (const { run, sink, isEnded } of this.#decided('leftOut')) {
+      sink.skip();
+      if (isEnded) releaseRun(run);
+    }
+    this.#traces.options.decided();
+  }
+
+  #keep(reason: string): void {
+    this.#reason = reason;
+    for (const { run, sink, isEnded } of this.#decided('kept')) {
+      run.sinkState = undefined;
+      const isAccepted = this.#pass(run, sink);
+      if (!isEnded) continue;
+      if (isAccepted) sink.end(run);
+      else releaseRun(run);
+    }
+    this.#traces.options.decided();
+  }
+
+  #decided(state: HeldTrace['state']): readonly HeldRun[] {
+    const runs = this.#runs;
+    this.state = state;
+    this.#runs = [];
+    this.#traces.remove(this, runs.length, this.#bytes);
+    return runs;
+  }
+
+  #pass(run: EncodedRun, sink: RunSink): boolean {
+    const metadata = new Map(run.metadata).set('sampling', JSON.stringify(this.#reason));
+    if (!Number.isNaN(this.rate)) metadata.set('sample_rate', String(this.rate));
+    run.metadata = metadata;
+    if (this.#isRefused) run.refused = true;
+    if (sink.start(run)) return true;
+    run.refused = true;
+    this.#isRefused = true;
+    return false;
+  }
+
+  #isSelected(durationMs: number): boolean {
+    const trace = endedTrace(this.#runs, durationMs);
+    return this.#traces.options.rules.functions.some((select) => {
+      const answer: unknown = guard('keep', () => untraced(select, trace));
+      ignoreRejection(answer);
+      return answer === true;
+    });
+  }
+}
+
+function msBetween(start: string, end: string): number {
+  return Date.parse(end) - Date.parse(start);
+}
+
+/** Returns what a function in `keep` receives. The runs are copied when they are first read. */
+function endedTrace(held: readonly HeldRun[], durationMs: number): EndedTrace {
+  const { traceId, name } = (held[0] as HeldRun).run;
+  let runs: readonly RunRecord[] | undefined;
+  return {
+    traceId,
+    name,
+    durationMs,
+    get runs() {
+      runs ??= held.map(({ run }) => recordOf(run));
+      return runs;
+    },
+  };
+}
+
+function recordOf(run: EncodedRun): RunRecord {
+  describeOpenRun(run);
+  return JSON.parse(wholeJson(run));
+}
