@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { untraced } from '../run/context.ts';
-import { describeOpenRun, type EncodedRun, releaseRun, wholeJson } from '../run/encoded-run.ts';
+import { describeOpenRun, type EncodedRun, encodeLate, releaseRun, wholeJson } from '../run/encoded-run.ts';
 import { hasFailed } from '../run/keep.ts';
 import type { RunRecord } from '../run/record.ts';
 import type { EndedTrace, HeldTrace, KeepRules, RunSink } from '../run/sink.ts';
@@ -88,6 +88,11 @@ export class HeldTraces {
   }
 }
 
+function sizeOf(run: EncodedRun): number {
+  const { inputs, outputs } = run.late ?? {};
+  return sizeOfContent({ run }) + (inputs?.length ?? 0) + (outputs?.length ?? 0);
+}
+
 /** A run of a held trace. While the trace is held, this is the state that its sink keeps for the run. */
 class HeldRun {
   readonly run: EncodedRun;
@@ -98,7 +103,7 @@ class HeldRun {
   constructor(run: EncodedRun, sink: RunSink) {
     this.run = run;
     this.sink = sink;
-    this.bytes = sizeOfContent({ run });
+    this.bytes = sizeOf(run);
   }
 }
 
@@ -143,7 +148,7 @@ class Trace implements HeldTrace {
     }
     const held = run.sinkState as HeldRun;
     held.isEnded = true;
-    const grown = sizeOfContent({ run }) - held.bytes;
+    const grown = sizeOf(run) - held.bytes;
     held.bytes += grown;
     this.#bytes += grown;
     if (this.#traces.options.rules.onError && hasFailed(run)) this.#keep('kept-error');
@@ -194,6 +199,7 @@ class Trace implements HeldTrace {
     const metadata = new Map(run.metadata).set('sampling', JSON.stringify(this.#reason));
     if (!Number.isNaN(this.rate)) metadata.set('sample_rate', String(this.rate));
     run.metadata = metadata;
+    encodeLate(run);
     if (this.#isRefused) run.refused = true;
     if (sink.start(run)) return true;
     run.refused = true;
@@ -232,5 +238,6 @@ function endedTrace(held: readonly HeldRun[], durationMs: number): EndedTrace {
 
 function recordOf(run: EncodedRun): RunRecord {
   describeOpenRun(run);
+  encodeLate(run);
   return JSON.parse(wholeJson(run));
 }

@@ -9,6 +9,7 @@ import {
 } from './attachment.ts';
 import { Copier } from './copy.ts';
 import { exactJson, hasPlainPrototype, parseExact } from './fields.ts';
+import { latePayload } from './late-payload.ts';
 import { mayBeDataUri, PlainCheck } from './plain.ts';
 import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redaction/paths.ts';
 import { failureText, MASK, shownText } from './redaction/redact.ts';
@@ -54,6 +55,11 @@ export function isSamePayload(one: EncodedPayload, other: EncodedPayload): boole
   });
 }
 
+export interface LatePolicy {
+  /** Whether plain data is copied, and encoded when the text is first read. */
+  readonly isLate?: boolean;
+}
+
 /**
  * Encodes a payload as a JSON object. If the value is not a plain object, wraps it in an object with the property
  * `input` or `outputs`. `room` is undefined if the run has no attachments yet.
@@ -61,10 +67,22 @@ export function isSamePayload(one: EncodedPayload, other: EncodedPayload): boole
 export function encodePayload(
   field: AttachingField,
   value: unknown,
-  { payload: rules, attachmentBytes }: AttachmentPolicy,
+  policy: AttachmentPolicy & LatePolicy,
   room?: AttachmentRoom,
 ): EncodedPayload {
   const given = payloadOf(field, value);
+  const late = policy.isLate
+    ? latePayload(given, policy.payload, (copy) => encoded(field, copy, policy).json)
+    : undefined;
+  return late ?? encoded(field, given, policy, room);
+}
+
+function encoded(
+  field: AttachingField,
+  given: unknown,
+  { payload: rules, attachmentBytes }: AttachmentPolicy,
+  room?: AttachmentRoom,
+): EncodedPayload {
   const plain = plainJson(given, rules, PATHS[field]);
   // A proxy or an object with `toJSON` may be encoded as a string or an array.
   if (plain?.charCodeAt(0) === OPENING_BRACE) return { json: plain, attachments: undefined };

@@ -1,5 +1,5 @@
 import { guard, reportFailure } from '../base/guard.ts';
-import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
+import { type EncodedPayload, encodePayload, type LatePolicy, shownName } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
 import type { CallStart } from './calls.ts';
 import { inheritedFrom, otelIdsBelow, type RunContext, type RunOwner, spanIdsOf, untraced } from './context.ts';
@@ -46,7 +46,8 @@ export function prepareRun(
   const capture = captureIn(options, parent, sink, call !== undefined);
   const isCaptured = !capture.hideInputs && sampling.isSampled && parent?.refused !== true;
   const values = isCaptured && typeof inputs === 'function' ? inputs() : inputs;
-  const encoded = isCaptured && values !== undefined ? encodePayload('inputs', values, capture) : undefined;
+  const encoded =
+    isCaptured && values !== undefined ? encodePayload('inputs', values, inputsPolicy(capture, sampling)) : undefined;
   return { options, parent, sink, sampling, capture, inputs: encoded, call };
 }
 
@@ -60,6 +61,11 @@ export function captureIn(
   const above = isOfIntegration || isCallType(options.runType) ? parent?.hiding : undefined;
   const hiding = hiddenByEither(options.hiding, above);
   return captureFor(hiding === undefined ? options : { ...options, ...hiding }, (sink ?? noopSink).capture);
+}
+
+/** The policy for the inputs of a run that is about to start. Those of a held run are encoded if the run is sent. */
+export function inputsPolicy(capture: CapturePolicy, { hold }: SamplingResult): CapturePolicy & LatePolicy {
+  return hold === undefined ? capture : { ...capture, isLate: true };
 }
 
 export function newRecord(start: RunStart, startUs: number): EncodedRun {

@@ -2,7 +2,8 @@ import { guard } from '../base/guard.ts';
 import { version } from '../base/version.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { exactJson, type Fields, isFields, parseExact } from '../payload/fields.ts';
-import { jsonText } from '../payload/serialize.ts';
+import { LatePayload } from '../payload/late-payload.ts';
+import { type EncodedPayload, jsonText } from '../payload/serialize.ts';
 import { runtime } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { isRunId } from './ids.ts';
@@ -62,6 +63,8 @@ export class EncodedRun {
   runtime: string | undefined;
   inputs: string | undefined = undefined;
   outputs: string | undefined = undefined;
+  /** Payloads of a held run that are not encoded yet. The run is passed to its sink without them, after `encodeLate`. */
+  late: { inputs?: LatePayload | undefined; outputs?: LatePayload | undefined } | undefined = undefined;
   events: string | undefined = undefined;
   error: string | undefined = undefined;
   /** Undefined while the run is open. */
@@ -128,10 +131,27 @@ export function describeOpenRun(run: EncodedRun): void {
   source.describe();
 }
 
+/** Records a payload as its JSON text, or as a late payload. */
+export function setPayload(run: EncodedRun, field: 'inputs' | 'outputs', payload: EncodedPayload): void {
+  const late = payload instanceof LatePayload ? payload : undefined;
+  run[field] = late === undefined ? payload.json : undefined;
+  if (late !== undefined || run.late !== undefined) run.late = { ...run.late, [field]: late };
+}
+
+/** Encodes the late payloads of a run. */
+export function encodeLate(run: EncodedRun): void {
+  const { late } = run;
+  if (late === undefined) return;
+  run.late = undefined;
+  run.inputs = late.inputs?.json ?? run.inputs;
+  run.outputs = late.outputs?.json ?? run.outputs;
+}
+
 /** Frees the payloads of a delivered run, because the application may keep a reference to the run. */
 export function releaseRun(run: EncodedRun): void {
   run.inputs = undefined;
   run.outputs = undefined;
+  run.late = undefined;
   run.events = undefined;
   run.error = undefined;
   run.metadata = undefined;

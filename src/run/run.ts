@@ -22,7 +22,7 @@ import {
   type RunStatus,
   urlOf,
 } from './context.ts';
-import { describeOpenRun, type EncodedRun } from './encoded-run.ts';
+import { describeOpenRun, type EncodedRun, encodeLate, setPayload } from './encoded-run.ts';
 import { addMetadata, EventList, type Fields, notInherited, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
@@ -146,11 +146,11 @@ export class Run implements HookedRun {
   }
 
   get inputs(): Record<string, unknown> | undefined {
-    return parsedObject(Run.#recordOf(this)?.inputs);
+    return parsedPayload(Run.#recordOf(this), 'inputs');
   }
 
   get outputs(): Record<string, unknown> | undefined {
-    return parsedObject(Run.#recordOf(this)?.outputs);
+    return parsedPayload(Run.#recordOf(this), 'outputs');
   }
 
   get error(): string | undefined {
@@ -266,7 +266,7 @@ export class Run implements HookedRun {
   keepInputs(inputs: unknown): void {
     if (LateValue.is(inputs)) this.keepLate('inputs', inputs);
     else if (this.isOpen && !this.#areInputsSet && !this.#capture.hideInputs)
-      this.#record.inputs = this.#encode('inputs', inputs);
+      setPayload(this.#record, 'inputs', this.#encode('inputs', inputs));
   }
 
   /** @internal Records the traced call's result as outputs, unless the application has set `outputs`. */
@@ -284,7 +284,7 @@ export class Run implements HookedRun {
     if (!this.isOpen || isSet() || this.#capture[field === 'inputs' ? 'hideInputs' : 'hideOutputs']) return;
     this.#late ??= new LateContent();
     this.#late.add(value, (content) => {
-      if (!isSet()) this.#record[field] = this.#encode(field, content);
+      if (!isSet()) setPayload(this.#record, field, this.#encode(field, content));
     });
   }
 
@@ -292,7 +292,7 @@ export class Run implements HookedRun {
   keepPayload(field: 'inputs' | 'outputs', payload: EncodedPayload | undefined): void {
     if (payload === undefined || (field === 'inputs' ? this.#areInputsSet : this.#areOutputsSet)) return;
     this.#attachments?.forget(field);
-    this.#record[field] = payload.json;
+    setPayload(this.#record, field, payload);
     if (payload.attachments !== undefined) this.#ownAttachments.keep(field, payload.attachments);
   }
 
@@ -333,7 +333,7 @@ export class Run implements HookedRun {
     }
     if (changes.inputs !== undefined) {
       this.#areInputsSet = true;
-      if (!hideInputs) record.inputs = this.#encode('inputs', changes.inputs);
+      if (!hideInputs) setPayload(record, 'inputs', this.#encode('inputs', changes.inputs));
     }
     if (changes.outputs === undefined) return;
     this.#areOutputsSet = true;
@@ -420,15 +420,17 @@ export class Run implements HookedRun {
 
   #setOutputs(outputs: unknown): void {
     if (this.#capture.hideOutputs) return;
-    const json = this.#encode('outputs', outputs);
-    if (this.isOpen) this.#record.outputs = json;
+    const payload = this.#encode('outputs', outputs);
+    if (this.isOpen) setPayload(this.#record, 'outputs', payload);
   }
 
-  #encode(field: 'inputs' | 'outputs', value: unknown): string {
+  #encode(field: 'inputs' | 'outputs', value: unknown): EncodedPayload {
     this.#attachments?.forget(field);
-    const { json, attachments } = encodePayload(field, value, this.#capture, this.#attachments);
-    if (attachments !== undefined) this.#ownAttachments.keep(field, attachments);
-    return json;
+    const isLate = this.#record.held?.state === 'held';
+    const policy = isLate ? { ...this.#capture, isLate } : this.#capture;
+    const payload = encodePayload(field, value, policy, this.#attachments);
+    if (payload.attachments !== undefined) this.#ownAttachments.keep(field, payload.attachments);
+    return payload;
   }
 
   get #ownAttachments(): RunAttachments {
@@ -490,6 +492,8 @@ export function startRunIn(place: string, given: RunOptions, around?: RunContext
   return beginRun(prepareRun(options, around ?? currentContext(options.exporter), inputs));
 }
 
-function parsedObject(json: string | undefined): Record<string, unknown> | undefined {
+function parsedPayload(run: EncodedRun | undefined, field: 'inputs' | 'outputs'): Record<string, unknown> | undefined {
+  if (run !== undefined) encodeLate(run);
+  const json = run?.[field];
   return json === undefined ? undefined : parseExact(json, String);
 }

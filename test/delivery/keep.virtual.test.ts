@@ -3,17 +3,10 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ConfigureOptions } from '#src/config/options.ts';
 import type { Run } from '#src/run/run.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { cases } from '../support/campaign.ts';
-import { advance, type Delivery, delivery, onFlush } from '../support/delivery.ts';
-import { spoolFolder } from '../support/spool.ts';
-
-const holding = (options: ConfigureOptions, limits: object = {}) =>
-  delivery({ limits: { ...onFlush, ...limits }, options: { sampleRate: 0, ...options } });
-
-const namesIn = ({ service }: Delivery) => service.requests.flatMap(({ arrivals }) => arrivals.map(({ name }) => name));
+import { advance, type Delivery, delivery } from '../support/delivery.ts';
 
 type Step =
   | { readonly do: 'root'; readonly name: 'dropped' | 'sampled' | 'refused' }
@@ -23,7 +16,13 @@ type Step =
 
 const run = fc.nat(40);
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('root'), name: fc.constantFrom('dropped', 'dropped', 'sampled', 'refused') }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('root'),
+      name: fc.constantFrom('dropped', 'dropped', 'sampled', 'refused'),
+    }),
+  },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('child'), run }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('end'), run }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('fail'), run }) },
