@@ -60,17 +60,25 @@ class PlainCopier {
   }
 
   #copyObject(value: object, depth: number): object {
-    if (depth === 0 || --this.#nodesLeft < 0 || types.isProxy(value)) throw NOT_PLAIN;
+    if (depth === 0 || types.isProxy(value) || 'toJSON' in value) throw NOT_PLAIN;
     const prototype: unknown = Object.getPrototypeOf(value);
-    if (prototype === Array.prototype) {
-      const list = (value as unknown[]).slice();
+    if (prototype === Array.prototype && Array.isArray(value)) {
+      this.#count(value.length);
+      const list: unknown[] = value.slice();
       for (let at = 0; at < list.length; at++) list[at] = this.copy(list[at], depth - 1);
       return list;
     }
     if (prototype !== Object.prototype && prototype !== null) throw NOT_PLAIN;
     const fields: Record<string, unknown> = { ...value };
-    for (const key of Object.keys(fields)) fields[key] = this.copy(fields[key], depth - 1);
+    const keys = Object.keys(fields);
+    this.#count(keys.length);
+    for (const key of keys) fields[key] = this.copy(fields[key], depth - 1);
     return fields;
+  }
+
+  #count(items: number): void {
+    this.#nodesLeft -= items;
+    if (this.#nodesLeft < 0) throw NOT_PLAIN;
   }
 }
 

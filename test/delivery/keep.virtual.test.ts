@@ -3,10 +3,12 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { ConfigureOptions } from '#src/config/options.ts';
 import type { Run } from '#src/run/run.ts';
+import type { EndedTrace } from '#src/run/sink.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { cases } from '../support/campaign.ts';
-import { advance, type Delivery, delivery } from '../support/delivery.ts';
+import { advance, type Delivery, delivery, onFlush } from '../support/delivery.ts';
 
 type Step =
   | { readonly do: 'root'; readonly name: 'dropped' | 'sampled' | 'refused' }
@@ -14,6 +16,7 @@ type Step =
   | { readonly do: 'advance'; readonly ms: number }
   | { readonly do: 'flush' };
 
+const START_MS = Date.UTC(2026, 0, 2);
 const run = fc.nat(40);
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -58,7 +61,7 @@ class Program {
     if (step.do === 'flush') return void (await this.#scene.flush({ timeoutMs: 1 }));
     const chosen = this.#runs[step.run % Math.max(1, this.#runs.length)];
     if (chosen === undefined) return;
-    if (step.do === 'child') this.#add(this.#scene.start('child', {}, chosen.run), chosen.trace);
+    if (step.do === 'child') this.#add(this.#scene.start('child', { startTime: this.#time }, chosen.run), chosen.trace);
     else this.#end(chosen, step.do);
   }
 
@@ -66,7 +69,7 @@ class Program {
     const state = { dropped: 'held', sampled: 'sent', refused: 'left out' }[name] as Expected['state'];
     const trace: Expected = { state, startedAtMs: this.#nowMs, runs: [] };
     this.traces.push(trace);
-    this.#add(this.#scene.start(name), trace);
+    this.#add(this.#scene.start(name, { startTime: this.#time }), trace);
   }
 
   #add(run: Run, trace: Expected): void {
@@ -78,8 +81,8 @@ class Program {
     const known = trace.runs.find((one) => one.run === run);
     if (known === undefined || known.isEnded) return;
     known.isEnded = true;
-    if (how === 'end') run.end({ ok: true });
-    else run.fail(new Error('broke'));
+    if (how === 'end') run.end({ ok: true }, { endTime: this.#time });
+    else run.fail(new Error('broke'), { endTime: this.#time });
     if (trace.state !== 'held') return;
     if (how === 'fail') Object.assign(trace, { state: 'sent', sampling: 'kept-error' });
     else if (run === trace.runs[0]?.run) this.decide(trace);
@@ -88,6 +91,11 @@ class Program {
   decide(trace: Expected): void {
     if (this.#nowMs - trace.startedAtMs > 10_000) Object.assign(trace, { state: 'sent', sampling: 'kept-slow' });
     else trace.state = 'left out';
+  }
+
+  /** Runs have the times of the virtual clock. */
+  get #time(): number {
+    return START_MS + this.#nowMs;
   }
 
   count(state: Expected['state']): number {
@@ -128,13 +136,140 @@ describe('with keep', () => {
         expect(new Set(arrived.keys())).toEqual(new Set(sent.flatMap(({ runs }) => runs.map(({ run }) => run.id))));
         for (const { runs, sampling } of sent) {
           for (const { run } of runs) {
-            const { extra } = arrived.get(run.id)?.fields as { extra?: { metadata?: Record<string, unknown> } };
-            const { sampling: recorded, sample_rate } = extra?.metadata ?? {};
-            expect([recorded, sample_rate]).toEqual(sampling === undefined ? [undefined, undefined] : [sampling, 0]);
+            const { sampling: mark, sample_rate } = arrived.get(run.id)?.fields.extra?.metadata ?? {};
+            expect([mark, sample_rate]).toEqual(sampling === undefined ? [undefined, undefined] : [sampling, 0]);
           }
         }
       }),
       { numRuns: cases(300) },
     );
   });
+
+  it('the functions select by what the trace contains, and by its duration', async () => {
+    const seen: EndedTrace[] = [];
+    const keep = [
+      (trace: EndedTrace) => seen.push(trace) > 0 && trace.runs.some(({ outputs }) => outputs?.score === 0),
+    ];
+    const { scene, arrived } = await holding({ keep });
+    for (const score of [1, 0]) {
+      const root = scene.start(`root ${score}`, { inputs: { q: 'why' }, startTime: START_MS });
+      const child = scene.start('child', { inputs: { text: 'hm' } }, root);
+      child.end({ score });
+      root.end({ ok: true }, { endTime: START_MS + 250 });
+    }
+    await scene.flush();
+    expect(arrived()).toEqual(['child kept-function', 'root 0 kept-function']);
+    expect(seen.map(({ name, durationMs }) => [name, durationMs])).toEqual([
+      ['root 1', 250],
+      ['root 0', 250],
+    ]);
+    expect(seen[0]?.traceId).toBe(seen[0]?.runs[0]?.id);
+    expect(seen[0]?.runs[0]).toMatchObject({ name: 'root 1', inputs: { q: 'why' }, outputs: { ok: true } });
+  });
+
+  it('a function that throws, or returns a promise, keeps no trace and harms nothing', async () => {
+    const throwing = () => {
+      throw new Error('rule broke');
+    };
+    const { scene, arrived } = await holding({ keep: [throwing, (async () => true) as never] });
+    scene.whole();
+    await scene.flush();
+    expect([arrived(), scene.stats().sampledOut]).toEqual([[], 1]);
+    expect(scene.lines).toEqual(['warn: keep failed, the application is not affected: rule broke']);
+  });
+
+  it('a failed run sends the runs of its trace at once, and a cancelled run does not', async () => {
+    const { scene, arrived } = await holding({ keep: ['error'] });
+    const cancelled = scene.start('cancelled');
+    cancelled.fail(new DOMException('stop', 'AbortError'));
+    const root = scene.start('root', { inputs: { a: 1 } });
+    scene.start('failed', {}, root).fail('broke');
+    await scene.flush();
+    expect(arrived()).toEqual(['failed kept-error', 'root kept-error']);
+    expect(scene.stats()).toMatchObject({ open: 1, sent: 1, sampledOut: 1, held: 0 });
+    root.set({ metadata: { late: true } });
+    root.end({ b: 2 });
+    await scene.flush();
+    const patch = scene.service.requests.at(-1)?.arrivals[0];
+    expect(patch?.fields).toMatchObject({
+      outputs: { b: 2 },
+      extra: { metadata: { sampling: 'kept-error', late: true } },
+    });
+  });
+
+  it.each([
+    ['runs', 10_000, {}],
+    ['bytes', 16, { inputs: { text: 'x'.repeat(1_048_576 - 2_000) } }],
+  ])('at the limit of held %s, the oldest trace is left out, with one line', async (_, fitting, options) => {
+    const { scene, arrived } = await holding({ keep: ['error'] });
+    const oldest = scene.start('oldest', options);
+    const second = scene.start('second', options);
+    for (let count = 2; count < fitting; count++) scene.start('run', options, second);
+    expect(scene.stats()).toMatchObject({ held: fitting, sampledOut: 0 });
+    scene.start('run', options, second);
+    expect([scene.stats().held, scene.stats().sampledOut]).toEqual([fitting, 1]);
+    scene.start('run', options, second);
+    expect([scene.stats().held, scene.stats().sampledOut]).toEqual([0, fitting + 2]);
+    oldest.fail('too late');
+    second.fail('too late');
+    await scene.flush();
+    expect(arrived()).toEqual([]);
+    expect(scene.lines).toHaveLength(1);
+  });
+
+  it('a trace that is held for `limits.openRunAgeMs` is left out when another one starts', async () => {
+    const { scene, arrived } = await holding({ keep: ['error'] }, { openRunAgeMs: 1_000 });
+    const aged = scene.start('aged');
+    await advance(1_000);
+    scene.start('next').fail('broke');
+    aged.fail('too late');
+    await scene.flush();
+    expect([arrived(), scene.stats().sampledOut]).toEqual([['next kept-error'], 1]);
+  });
+
+  it('a flush waits for no held run, and `close` decides on the open traces, also on later ones', async () => {
+    const { scene, arrived } = await holding({ keep: ['slow>10s'] });
+    const slow = scene.start('slow');
+    await advance(10_001);
+    const quick = scene.start('quick');
+    expect(await scene.flush()).toEqual({ ok: true, pending: 0 });
+    expect(scene.stats()).toMatchObject({ created: 0, held: 2 });
+    await scene.close();
+    const late = scene.start('late');
+    for (const run of [slow, quick, late]) run.end();
+    expect(arrived()).toEqual(['slow kept-slow']);
+    expect(scene.stats()).toMatchObject({ created: 1, sampledOut: 2, held: 0 });
+  });
+
+  it('an exporter that retires waits for its held traces', async () => {
+    const { scene, arrived } = await holding({ keep: ['error'] }, { lingerMs: 1 });
+    const root = scene.start('root');
+    scene.exporter.retire();
+    await advance(1_000);
+    expect(scene.isClosed).toBe(false);
+    root.fail('broke');
+    await advance(1_000);
+    expect([arrived(), scene.isClosed]).toEqual([['root kept-error'], true]);
+  });
+
+  it('a trace that the full queue refuses is refused whole', async () => {
+    const { scene } = await holding({ keep: ['error'] }, { queueRuns: 1 });
+    const root = scene.start('root');
+    scene.start('failed', {}, root).fail('broke');
+    const refused = scene.start('refused');
+    scene.start('failed too', {}, refused).fail('broke');
+    scene.start('later', {}, refused).end();
+    refused.end();
+    expect(scene.stats()).toMatchObject({ created: 5, droppedByReason: { queue_full: 3 } });
+  });
 });
+
+/** An exporter that drops every trace by its rate, and a function that returns the names and marks of what has arrived. */
+async function holding(options: ConfigureOptions, limits: object = {}) {
+  const scene = await delivery({ limits: { ...onFlush, ...limits }, options: { sampleRate: 0, ...options } });
+  const arrived = (): string[] => {
+    const arrivals = scene.service.requests.flatMap((request) => request.arrivals);
+    return arrivals.map(({ name, fields }) => `${name} ${fields.extra?.metadata?.sampling}`).sort();
+  };
+  return { scene, arrived };
+}
