@@ -253,14 +253,13 @@ describe('with keep', () => {
   });
 
   it('a trace that the full queue refuses is refused whole', async () => {
-    const { scene } = await holding({ keep: ['error'] }, { queueRuns: 1 });
-    const root = scene.start('root');
-    scene.start('failed', {}, root).fail('broke');
+    const { scene } = await holding({ keep: ['error'] }, { queueRuns: 4 });
+    for (let count = 0; count < 4; count++) scene.start('root').fail('broke');
     const refused = scene.start('refused');
-    scene.start('failed too', {}, refused).fail('broke');
+    scene.start('failed', {}, refused).fail('broke');
     scene.start('later', {}, refused).end();
     refused.end();
-    expect(scene.stats()).toMatchObject({ created: 5, droppedByReason: { queue_full: 3 } });
+    expect(scene.stats()).toMatchObject({ created: 7, queued: 4, droppedByReason: { queue_full: 3 } });
   });
 });
 

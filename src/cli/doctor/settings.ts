@@ -6,10 +6,11 @@ import { collectProblems, flag, variableOf } from '../../config/variables.ts';
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
-/** Returns the environment variable that sets the sample rate to 0, if any. */
+/** Returns the environment variable that sets the sample rate to 0, if no trace is kept in spite of it. */
 export function samplingOff(): EnvironmentName | undefined {
   const variable = variableOf('sampleRate');
-  return variable !== undefined && Number(env(variable)) === 0 ? variable : undefined;
+  const isOff = variable !== undefined && Number(env(variable)) === 0 && variableOf('keep') === undefined;
+  return isOff ? variable : undefined;
 }
 
 /**
