@@ -341,9 +341,10 @@ function mayBeHeld({ parent, parentIds, sink }: SpanStart): boolean {
   return parent?.id === undefined ? parentIds?.isRemote !== true : isHeld(parent);
 }
 
-/** Returns the context below a span that is not sampled. With `keep`, the spans below must not start traces. */
+/** Returns the context below a span that is not sampled. With `keep`, no trace starts below the span. */
 function contextBelow({ parent, sink }: SpanStart): RunContext | undefined {
-  return sink.hold === undefined || sink.capture.otelSampling === false ? parent : leftOut(parent);
+  const isTraceBelow = sink.hold === undefined || sink.capture.otelSampling === false;
+  return isTraceBelow || parent?.id !== undefined ? parent : leftOut(parent);
 }
 
 function mappingOf({ resource, vocabularies }: RunSpanProcessorOptions): SpanMapping {
