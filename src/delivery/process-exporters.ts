@@ -39,7 +39,7 @@ export class ProcessExporters {
   });
 
   get hasOpenRuns(): boolean {
-    return [...this.#ledgers].some(({ counts }) => counts.open > 0);
+    return [...this.#ledgers].some(({ counts }) => counts.open + counts.held > 0);
   }
 
   get isEmpty(): boolean {
