@@ -1,12 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
+import { CHILD_CONFIG } from '../integrations/langchain/steps.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
 import { withAddedFields } from '../run/propagation/propagation.ts';
 import { currentRun, withRun } from '../run/start-run.ts';
 import { remoteRun } from './posting.ts';
 import { isRunTree, RunTree } from './run-tree.ts';
-import type { AnyFunction } from './types.ts';
+import type { AnyFunction, KVMap } from './types.ts';
 
 /** Key of the storage in which LangChain and LangSmith's own package keep the current run. */
 const KEY = Symbol.for('ls:tracing_async_local_storage');
@@ -45,8 +46,17 @@ function currentStore(): Store | undefined {
   const run = currentRun();
   if (run === undefined || stepIn(store) !== undefined) return store;
   const tree: RunTree & Store = RunTree.of(run);
-  const variables = store?.[VARIABLES];
-  return variables === undefined ? tree : Object.assign(tree, { [VARIABLES]: variables });
+  // All contexts of a run share its tree, so the values of another context are replaced, also by undefined.
+  Reflect.set(tree.extra, CHILD_CONFIG, configBelow(tree, Reflect.get(store?.extra ?? {}, CHILD_CONFIG)));
+  return Object.assign(tree, { [VARIABLES]: store?.[VARIABLES] });
+}
+
+/** Returns a step's configuration for steps below `tree`. Without the step's tracer, LangChain adds one that knows `tree`. */
+function configBelow(tree: RunTree, config: { callbacks?: KVMap } | undefined): unknown {
+  const callbacks: KVMap | undefined = config?.callbacks?.copy?.();
+  if (callbacks === undefined) return config;
+  for (const handler of callbacks.handlers) if (handler.name === 'langchain_tracer') callbacks.removeHandler(handler);
+  return { ...config, callbacks: Object.assign(callbacks, { _parentRunId: tree.id }) };
 }
 
 /** Whether nothing is recorded in the current context: tracing is off, or the trace is left out. */

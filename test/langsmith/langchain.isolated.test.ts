@@ -11,7 +11,7 @@ import { record, treeOf } from '../instrument/recorder.ts';
 import { environmentOf } from '../support/environment.ts';
 import { startReceiver } from '../support/receiver.ts';
 
-const inner = RunnableLambda.from((n: number) => n + 1).withConfig({ runName: 'inner' });
+const inner = RunnableLambda.from((n: number, { tags = [] }) => tags[0] ?? n + 1).withConfig({ runName: 'inner' });
 const step = RunnableLambda.from(async (n: number) => inner.invoke(n)).withConfig({ runName: 'step' });
 
 test('callbacks need a tree or a current run, and record steps below a tree also outside of a traced function', async () => {
@@ -128,6 +128,16 @@ test('a client of another service records the steps that a handler sends to the 
   await client.flush();
   expect(treeOf(recorder.runs)).toEqual({ step: { inner: {} } });
   expect(treeOf(await other.runs())).toEqual({ step: { inner: {} } });
+});
+
+test('a step below a traced function inherits the configuration of the step around the function', async () => {
+  const recorder = record();
+  const outer = RunnableLambda.from(() => traceable(() => step.invoke(1), { name: 'traced' })());
+  const call = (callbacks: never[]) => outer.invoke(1, { runName: 'outer', tags: ['ada'], callbacks });
+  expect([await call([new RunspanCallbackHandler() as never]), await traceable(call)([])]).toEqual(['ada', 'ada']);
+  await awaitAllCallbacks();
+  const runs = { outer: { traced: { step: { inner: {} } } } };
+  expect(treeOf(recorder.runs)).toEqual({ ...runs, call: runs });
 });
 
 test('LangChain sends nothing itself while tracing is off', async () => {

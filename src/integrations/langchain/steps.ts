@@ -122,7 +122,7 @@ export function keepText({ run, state: { text, isChat } }: Pick<Step, 'run' | 's
 /** The global key of the `AsyncLocalStorage` in which LangChain and langsmith keep the current run tree. */
 const STORAGE = Symbol.for('ls:tracing_async_local_storage');
 /** The key of LangChain's configuration in a run tree. */
-const CHILD_CONFIG = Symbol.for('lc:child_config');
+export const CHILD_CONFIG: unique symbol = Symbol.for('lc:child_config');
 
 /**
  * Returns the current run tree of LangChain or langsmith. Calls the original `getStore`, because `runspan/langsmith`
