@@ -326,7 +326,9 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   }
 
   #fieldsOf(span: SpanLike, start: SpanStart): SpanFields {
-    const fields = spanToRun(span, this.#capture, this.#around(start));
+    const isLate = this.#record?.held?.state === 'held';
+    const capture = isLate ? { ...this.#capture, isLate } : this.#capture;
+    const fields = spanToRun(span, capture, this.#around(start));
     this.#noteUsage(fields, start);
     fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string, start));
     return fields;
