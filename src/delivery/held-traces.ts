@@ -1,10 +1,18 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { untraced } from '../run/context.ts';
-import { describeOpenRun, type EncodedRun, encodeLate, releaseRun, wholeJson } from '../run/encoded-run.ts';
+import {
+  describeOpenRun,
+  type EncodedRun,
+  encodeLate,
+  type HeldTrace,
+  type HoldingSink,
+  releaseRun,
+  wholeJson,
+} from '../run/encoded-run.ts';
 import { hasFailed } from '../run/keep.ts';
 import type { RunRecord } from '../run/record.ts';
-import type { EndedTrace, HeldTrace, KeepRules, RunSink } from '../run/sink.ts';
+import type { EndedTrace, KeepRules } from '../run/sink.ts';
 import { sizeOfContent } from './delivery.ts';
 import type { Counts } from './ledger.ts';
 
@@ -96,11 +104,11 @@ function sizeOf(run: EncodedRun): number {
 /** A run of a held trace. While the trace is held, this is the state that its sink keeps for the run. */
 class HeldRun {
   readonly run: EncodedRun;
-  readonly sink: RunSink;
+  readonly sink: HoldingSink;
   bytes: number;
   isEnded = false;
 
-  constructor(run: EncodedRun, sink: RunSink) {
+  constructor(run: EncodedRun, sink: HoldingSink) {
     this.run = run;
     this.sink = sink;
     this.bytes = sizeOf(run);
@@ -126,7 +134,7 @@ class Trace implements HeldTrace {
     this.startedAtMs = startedAtMs;
   }
 
-  start(run: EncodedRun, sink: RunSink): boolean {
+  start(run: EncodedRun, sink: HoldingSink): boolean {
     if (this.state === 'kept') return this.#pass(run, sink);
     if (this.state === 'leftOut') {
       sink.skip();
@@ -140,7 +148,7 @@ class Trace implements HeldTrace {
     return true;
   }
 
-  end(run: EncodedRun, sink: RunSink): void {
+  end(run: EncodedRun, sink: HoldingSink): void {
     if (this.state !== 'held') {
       if (this.state === 'kept' && !run.refused) sink.end(run);
       else releaseRun(run);
@@ -195,7 +203,7 @@ class Trace implements HeldTrace {
     return runs;
   }
 
-  #pass(run: EncodedRun, sink: RunSink): boolean {
+  #pass(run: EncodedRun, sink: HoldingSink): boolean {
     const metadata = new Map(run.metadata).set('sampling', JSON.stringify(this.#reason));
     if (!Number.isNaN(this.rate)) metadata.set('sample_rate', String(this.rate));
     run.metadata = metadata;

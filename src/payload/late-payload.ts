@@ -1,9 +1,8 @@
 import { types } from '../platform/node.ts';
 import { mayBeDataUri, type PayloadLimits } from './plain.ts';
-import type { EncodedPayload } from './serialize.ts';
 
 /** A payload that is encoded when its text is first read, because the run may be left out before that. */
-export class LatePayload implements EncodedPayload {
+export class LatePayload {
   readonly attachments: undefined;
   /** Approximate length of the text, in characters. */
   readonly length: number;

@@ -6,10 +6,10 @@ import { callReplacementsBy } from '../payload/redaction/redact.ts';
 import { createStorage } from '../platform/node.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
 import type { RecordedCall } from './calls.ts';
-import type { EncodedRun, Project } from './encoded-run.ts';
+import type { EncodedRun, HeldTrace, Project } from './encoded-run.ts';
 import { withMetadata, withTags } from './fields.ts';
 import { type ContextFields, type Hiding, hiddenByEither } from './run-options.ts';
-import { currentSink, type EncodedFields, type HeldTrace, mayRecord, noopSink, type RunSink } from './sink.ts';
+import { currentSink, type EncodedFields, mayRecord, noopSink, type RunSink } from './sink.ts';
 
 /**
  * Determines the parent of new runs and the fields that new runs inherit. A context is a plain frozen object. All

@@ -8,7 +8,6 @@ import { runtime } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { isRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
-import type { HeldTrace } from './sink.ts';
 import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
 
 /** A project's name, or an object with the project's id. */
@@ -27,6 +26,27 @@ interface RunStart extends Readonly<Pick<EncodedRun, 'id' | 'project' | 'name' |
 export interface RunSource {
   /** Sets the fields of the open run. Called once, before the run's start is sent or stored. */
   describe(): void;
+}
+
+/**
+ * A trace that a sample rate drops. Its runs are held until the first one in this process ends. Then they are passed to
+ * their sinks or left out. Runs that end later follow this decision.
+ */
+export interface HeldTrace {
+  readonly rate: number;
+  readonly state: 'held' | 'kept' | 'leftOut';
+  /** Called instead of the sink's `start`. Returns false if the sink refuses the run. */
+  start(run: EncodedRun, sink: HoldingSink): boolean;
+  /** Called instead of the sink's `end`. */
+  end(run: EncodedRun, sink: HoldingSink): void;
+}
+
+/** The sink of a run whose trace is held. */
+export interface HoldingSink {
+  start(run: EncodedRun): boolean;
+  end(run: EncodedRun): void;
+  /** Called for a run that is left out. */
+  skip(): void;
 }
 
 interface ParentRun {

@@ -4,10 +4,10 @@ import { guard, ignoreRejection } from '../base/guard.ts';
 import { shown } from '../base/text.ts';
 import { type Checks, FUNCTION } from '../config/checker.ts';
 import { type RunContext, SAMPLED as SAMPLED_FLAG, type SpanIds, spanTraceId, untraced } from './context.ts';
-import { projectText } from './encoded-run.ts';
+import { type HeldTrace, projectText } from './encoded-run.ts';
 import { newRunId } from './ids.ts';
 import { projectIn, type RunOptions } from './run-options.ts';
-import type { Capturing, HeldTrace, SamplingDecision, TraceStart } from './sink.ts';
+import type { Capturing, SamplingDecision, TraceStart } from './sink.ts';
 
 /**
  * Function that decides whether a trace is recorded. Called when the first run in a trace starts. Return true to record

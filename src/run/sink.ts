@@ -2,7 +2,7 @@ import { shared } from '../base/shared.ts';
 import type { RunsEndpoint } from '../config/runs-endpoints.ts';
 import type { PayloadRules } from '../payload/truncate.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
-import type { EncodedRun, PayloadTexts, Project } from './encoded-run.ts';
+import type { EncodedRun, HeldTrace, PayloadTexts, Project } from './encoded-run.ts';
 import type { RunHooks } from './hooks.ts';
 import type { RunRecord } from './record.ts';
 import type { Stats } from './stats.ts';
@@ -80,19 +80,6 @@ export interface KeepRules {
 
 /** `rate` is the rate that drops the trace. It is NaN if OpenTelemetry's sampler, which has no known rate, drops it. */
 export type HoldTrace = (rate: number) => HeldTrace;
-
-/**
- * A trace that a sample rate drops. Its runs are held until the first one in this process ends. Then they are passed to
- * their sinks or left out. Runs that end later follow this decision.
- */
-export interface HeldTrace {
-  readonly rate: number;
-  readonly state: 'held' | 'kept' | 'leftOut';
-  /** Called instead of the sink's `start`. Returns false if the sink refuses the run. */
-  start(run: EncodedRun, sink: RunSink): boolean;
-  /** Called instead of the sink's `end`. */
-  end(run: EncodedRun, sink: RunSink): void;
-}
 
 /** What identifies the page of a run. */
 export interface RunPlace {
