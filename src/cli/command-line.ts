@@ -161,7 +161,7 @@ async function readText(path: string, option: string): Promise<string> {
   }
 }
 
-const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+export const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /** Resolves with exit code 0 when the process receives a signal to stop. A second signal ends the process immediately. */
 export function untilStopped(): Promise<Ending> {

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { depthFirst, forestOf, type Tree } from '../base/forest.ts';
 import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
 import { defined } from '../payload/fields.ts';
@@ -8,7 +9,6 @@ import { RUN_STATUSES, type RunOutline, type TraceOutcome, type Usage } from '..
 import { sumOfUsage } from '../receiver/domain/summary.ts';
 import { cachedShareOf } from '../receiver/domain/usage.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
-import { depthFirst, forestOf, type Tree } from '../testing/forest.ts';
 import type { Output } from './command-line.ts';
 import { columnsOf, counted, cut } from './terminal-text.ts';
 

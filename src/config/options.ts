@@ -15,7 +15,7 @@ import type { RunHooks } from '../run/hooks.ts';
 import { type KeepRule, keepCheck, keepRules } from '../run/keep.ts';
 import type { ThreadOptions } from '../run/run-options.ts';
 import { type Sampler, samplingChecks, samplingDecision } from '../run/sampling.ts';
-import type { CapturePolicy, KeepRules, SamplingDecision } from '../run/sink.ts';
+import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
 import {
   type Check,
   type Checks,
@@ -351,7 +351,7 @@ function captureOf(options: ConfigureOptions, limits: Limits & Hiding): CaptureP
     payload,
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
-    keep: keepOf(options),
+    keep: keepRules(options.keep ?? fromEnvironment<KeepRule[]>('keep', CHECKS.keep, listIn) ?? []),
     otelSampling: flag('otelSampling', options.otelSampling, true),
     streamIdleMs: limits.streamIdleMs,
     propagateTo: propagateToOf(options),
@@ -391,10 +391,6 @@ function projectOf({ project, projectId }: ConfigureOptions): Project {
 function samplingOf({ sampleRate, sampler }: ConfigureOptions): SamplingDecision | undefined {
   const rate = sampleRate ?? fromEnvironment<number>('sampleRate', CHECKS.sampleRate, Number);
   return samplingDecision(rate ?? 1, sampler);
-}
-
-function keepOf({ keep }: ConfigureOptions): KeepRules | undefined {
-  return keepRules(keep ?? fromEnvironment<KeepRule[]>('keep', CHECKS.keep, listIn) ?? []);
 }
 
 const LIMIT_CHECKS = Object.fromEntries(

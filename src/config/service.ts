@@ -1,4 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { ignoreErrors } from '../base/guard.ts';
 import { kindOf, safeText } from '../base/text.ts';
 import { SetupError } from '../http/errors.ts';
 import { failureOf } from '../http/failure.ts';
@@ -160,12 +161,8 @@ async function resultOf(name: string, read: unknown, progress: Progress): Promis
 
 /** Returns the name of an error. The message is omitted, because it may contain an API key. */
 function errorName(thrown: unknown): string {
-  try {
-    const { name } = thrown as Error;
-    return /^[A-Za-z]{0,50}(?:Error|Exception)$/.test(name) ? name : 'an error';
-  } catch {
-    return 'an error';
-  }
+  const name = safeText(ignoreErrors(() => (thrown as Error).name));
+  return /^[A-Za-z]{0,50}(?:Error|Exception)$/.test(name) ? name : 'an error';
 }
 
 interface Address {

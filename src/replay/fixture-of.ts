@@ -1,6 +1,6 @@
+import { compareText, rootIn } from '../base/forest.ts';
 import { isObject } from '../config/checker.ts';
 import { type Fields, fieldsOf, parsedJson } from '../payload/fields.ts';
-import { compareText, rootIn } from '../testing/forest.ts';
 import {
   type Entry,
   type Fixture,

@@ -1,3 +1,4 @@
+import { pathText, pathTo } from '../base/forest.ts';
 import { bodyReader } from '../integrations/fetch/body.ts';
 import { readerNamed } from '../integrations/fetch/dialects.ts';
 import { type Exchange, isExchange, isShown, isStreamed } from '../integrations/fetch/exchange.ts';
@@ -6,7 +7,6 @@ import { fieldsOf, parsedJson, without } from '../payload/fields.ts';
 import type { RunRecord } from '../run/record.ts';
 import { MODEL_TYPES } from '../run/same-call.ts';
 import type { CallReader } from '../services/call-reader.ts';
-import { pathText, pathTo } from '../testing/forest.ts';
 import { fixtureRules, masked, type RecordedCall, requestOf } from './fixture.ts';
 
 export interface ExportedRun extends Omit<RunRecord, 'attachments'> {

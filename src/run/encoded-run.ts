@@ -8,7 +8,7 @@ import { runtime } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { isRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
-import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
+import { dottedOrder, isoTimestamp, isTimestamp, parseDottedOrder } from './time.ts';
 
 /** A project's name, or an object with the project's id. */
 export type Project = string | { readonly id: string };
@@ -249,7 +249,7 @@ export function parseMainJson(json: string): EncodedRun | undefined {
   const { id, trace_id, parent_run_id, dotted_order, start_time, end_time, name, run_type, error, tags } = main;
   const project = projectOf(main);
   if (!isId(id) || !isId(trace_id) || !(parent_run_id === undefined || isId(parent_run_id))) return undefined;
-  if (typeof dotted_order !== 'string' || !(end_time === undefined || isTime(end_time))) return undefined;
+  if (typeof dotted_order !== 'string' || !(end_time === undefined || isTimestamp(end_time))) return undefined;
   if (typeof name !== 'string' || typeof run_type !== 'string' || project === undefined) return undefined;
   if (!(error === undefined || typeof error === 'string') || !(tags === undefined || areTexts(tags))) return undefined;
   const { reference_example_id: example } = main;
@@ -294,10 +294,6 @@ function jsonTexts(fields: Fields): Map<string, string> {
 
 function isId(value: unknown): value is string {
   return typeof value === 'string' && isRunId(value);
-}
-
-function isTime(value: unknown): value is string {
-  return typeof value === 'string' && parseIsoTimestamp(value) !== undefined;
 }
 
 function areTexts(value: unknown): value is string[] {

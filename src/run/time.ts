@@ -130,6 +130,10 @@ export function parseDottedOrder(text: string): OrderSegment[] | undefined {
   return segments;
 }
 
+export function isTimestamp(value: unknown): value is string {
+  return typeof value === 'string' && parseIsoTimestamp(value) !== undefined;
+}
+
 /** Converts a UUID to lower case with hyphens. The wire format also allows UUIDs without hyphens. */
 export function canonicalId(id: string): string {
   const hex = id.replaceAll('-', '').toLowerCase();

@@ -1,3 +1,4 @@
+import { pathText, pathTo } from '../base/forest.ts';
 import { type Checks, wholeFrom } from '../config/checker.ts';
 import type { RunRecord } from '../run/record.ts';
 import {
@@ -7,7 +8,6 @@ import {
   fieldChecks,
   type MatcherContext,
 } from './expected-fields.ts';
-import { pathText, pathTo } from './forest.ts';
 import { factsOf, runsOf } from './recorded-run.ts';
 import { recordedText } from './snapshot.ts';
 

@@ -1,7 +1,7 @@
+import { depthFirst, type Tree } from '../base/forest.ts';
 import { cut } from '../base/text.ts';
 import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../config/checker.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
-import { depthFirst, type Tree } from './forest.ts';
 import { type AttachmentFacts, type EventFacts, factsOf, type Recorded, runsOf } from './recorded-run.ts';
 import { type SteadyText, steadyForest, steadyText, steadyValue } from './steady-text.ts';
 
@@ -69,7 +69,11 @@ export function snapshotOf(recorded: Recorded, options: SnapshotOptions = {}): R
   return roots;
 }
 
-function snapshotOfRun({ run, isOrphan }: Tree, parentProject: string | undefined, text: SteadyText): RunSnapshot {
+function snapshotOfRun(
+  { run, isOrphan }: Tree<RunRecord>,
+  parentProject: string | undefined,
+  text: SteadyText,
+): RunSnapshot {
   const { name, runType, project, open, ...content } = factsOf(run);
   const snapshot: Record<string, unknown> = { name: text(name), runType };
   if (project !== undefined && project !== parentProject) snapshot.project = project;

@@ -1,8 +1,8 @@
 import { homedir } from 'node:os';
 import { pathToFileURL } from 'node:url';
+import { compareText, depthFirst, forestOf, type Tree } from '../base/forest.ts';
 import { ignoreErrors } from '../base/guard.ts';
 import type { RunRecord } from '../run/record.ts';
-import { compareText, depthFirst, forestOf, type Tree } from './forest.ts';
 import { factsOf } from './recorded-run.ts';
 
 export type SteadyText = (text: string) => string;
@@ -35,7 +35,7 @@ export function steadyValue(value: unknown, text: SteadyText): unknown {
  * Returns trees whose siblings have the same order in each execution. Siblings are sorted by start time if `isByStart`
  * is set, then by name and content. Ids are ignored, because they are random.
  */
-export function steadyForest(runs: readonly RunRecord[], isByStart: boolean): Tree[] {
+export function steadyForest(runs: readonly RunRecord[], isByStart: boolean): Tree<RunRecord>[] {
   const text = replacing(runs, () => 'a run');
   const contents = new Map<RunRecord, string>();
   const contentOf = (run: RunRecord): string => {
@@ -43,7 +43,7 @@ export function steadyForest(runs: readonly RunRecord[], isByStart: boolean): Tr
     contents.set(run, content);
     return content;
   };
-  const compare = ({ run: a }: Tree, { run: b }: Tree): number =>
+  const compare = ({ run: a }: Tree<RunRecord>, { run: b }: Tree<RunRecord>): number =>
     (isByStart ? compareText(a.start_time, b.start_time) : 0) ||
     compareText(a.name, b.name) ||
     compareText(contentOf(a), contentOf(b));

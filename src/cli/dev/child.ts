@@ -1,11 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { messageOf } from '../../base/text.ts';
-import { type CommandContext, CommandFailure, type Ending, UsageError } from '../command-line.ts';
+import { type CommandContext, CommandFailure, type Ending, STOP_SIGNALS, UsageError } from '../command-line.ts';
 import { quoted } from '../terminal-text.ts';
 
 export type ChildCommand = readonly [string, ...string[]];
-
-const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /** Number of stop signals after which a command is killed. */
 const SIGNALS_MAX = 3;
@@ -59,9 +57,9 @@ function forwardSignals(child: ChildProcess): () => void {
     const forwarded = forwardedSignal(signal, count, isInTerminal);
     if (forwarded !== undefined) child.kill(forwarded);
   };
-  for (const signal of FORWARDED) process.on(signal, forward);
+  for (const signal of STOP_SIGNALS) process.on(signal, forward);
   return () => {
-    for (const signal of FORWARDED) process.off(signal, forward);
+    for (const signal of STOP_SIGNALS) process.off(signal, forward);
   };
 }
 

@@ -1,4 +1,5 @@
 import * as z from 'zod/v4';
+import { rootIn } from '../../base/forest.ts';
 import { defined, exactJson, isFields } from '../../payload/fields.ts';
 import { callOf, type Records } from '../../receiver/domain/call-records.ts';
 import { headlineOf } from '../../receiver/domain/headline.ts';
@@ -6,7 +7,6 @@ import type { Figures, GroupKey, Statistics } from '../../receiver/domain/query.
 import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
 import { PAYLOAD_FIELDS, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../../receiver/domain/summary.ts';
-import { rootIn } from '../../testing/forest.ts';
 import { CommandFailure } from '../command-line.ts';
 import { completeId, costText, feedbackLine, idOf, payloadOf, recordsOf, runOf } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';

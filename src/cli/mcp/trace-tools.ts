@@ -1,11 +1,11 @@
 import * as z from 'zod/v4';
+import { depthFirst, forestOf, rootIn } from '../../base/forest.ts';
 import { defined } from '../../payload/fields.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
 import { foldedCalls, withoutInternal } from '../../receiver/domain/call-records.ts';
 import { derivedTools, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline, TraceOutcome, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import { depthFirst, forestOf, rootIn } from '../../testing/forest.ts';
 import { CommandFailure, UsageError } from '../command-line.ts';
 import { completeId, idOf, runOf } from '../query/show.ts';
 import { checkedFilter, failedBelow } from '../query/traces.ts';

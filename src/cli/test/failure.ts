@@ -1,8 +1,8 @@
+import { depthFirst, forestOf, pathTo, type Tree } from '../../base/forest.ts';
 import { firstLine } from '../../base/text.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
 import { type ExportedRun, isModelCall } from '../../replay/trace-calls.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
-import { depthFirst, forestOf, pathTo, type Tree } from '../../testing/forest.ts';
 
 /** The step at which a trace failed. */
 export interface Failure {

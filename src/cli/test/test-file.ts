@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
+import { depthFirst, forestOf, type Tree } from '../../base/forest.ts';
 import { type Fixture, masked } from '../../replay/fixture.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
 import { type ExportedRun, isModelCall } from '../../replay/trace-calls.ts';
-import { depthFirst, forestOf, type Tree } from '../../testing/forest.ts';
 import { outlineOf } from '../../testing/snapshot.ts';
 import type { Project } from '../init/project.ts';
 import type { Failure } from './failure.ts';

@@ -216,10 +216,6 @@ export function withoutCredentials(value: unknown): string | undefined {
   const anonymous = url.replace(USER, '$1');
   if (!anonymous.includes('=')) return anonymous;
   return anonymous.replace(PARAMETER, (parameter, name: string, value: string) =>
-    isSecret(name, value) ? `${name}=${REDACTED}` : parameter,
+    SIGNATURES.has(name.toLowerCase()) || names.hidesInUrl(name, value) ? `${name}=${REDACTED}` : parameter,
   );
-}
-
-function isSecret(name: string, value: string): boolean {
-  return SIGNATURES.has(name.toLowerCase()) || names.hidesInUrl(name, value);
 }

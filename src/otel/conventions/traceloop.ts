@@ -1,5 +1,6 @@
 import { defined, type Fields, filled, idTextOf, isFields } from '../../payload/fields.ts';
 import { toolCall } from '../../services/chat.ts';
+import { MODEL_TYPES } from './genai.ts';
 import { foundDocument } from './model-messages.ts';
 import {
   type Attributes,
@@ -23,12 +24,6 @@ const GUARDRAIL = 'gen_ai.guardrail.name';
 const REQUESTS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>(
   kindsOf({ llm: ['chat', 'completion'], embedding: ['embedding'], retriever: ['rerank'] }),
 );
-
-const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
-  ['chat', 'chat'],
-  ['completion', 'llm'],
-  ['embedding', 'embedding'],
-]);
 
 /** Names of the attributes and events that describe one vector: the query or a match. */
 const VECTORS = ['db.query.embeddings', 'db.query.result', 'db.search.embeddings', 'db.search.result'];

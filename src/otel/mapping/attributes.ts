@@ -150,7 +150,7 @@ export class AttributeReader {
       to = from + 1;
       while (matches[to]?.place.rank === rank && matches[to]?.place.group === group) to++;
       if (isSkipped(group, this.#index.vocabularyAt(rank))) continue;
-      if (isPayload(group)) {
+      if (group === 'inputs' || group === 'outputs') {
         groups[group] ??= this.#textIn(from, to, group) ?? this.#collect(from, to, WHOLE_KEYS[group], undefined);
       } else groups[group] = this.#collect(from, to, 'value', groups[group]?.fields);
     }
@@ -235,10 +235,6 @@ export class AttributeReader {
     if (kind === undefined || !takesLists(read)) return undefined;
     return `{"${kind === 'messages' ? kind : key}":${text}}`;
   }
-}
-
-function isPayload(group: Group): group is PayloadGroup {
-  return group === 'inputs' || group === 'outputs';
 }
 
 /** Calls `read` for a value. If `read` throws, the value becomes metadata. */

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { RunspanError } from '../../base/errors.ts';
+import { ignoreErrors } from '../../base/guard.ts';
 import { shown } from '../../base/text.ts';
 import { type Check, type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import type {
@@ -65,17 +66,12 @@ const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
   groups: wholeFrom(1, 200),
   rankBy: oneOf(RANK_KEYS),
   buckets: wholeFrom(1, 500),
-  timeZone: ['an IANA time zone or minutes east of UTC', isTimeZone],
+  timeZone: [
+    'an IANA time zone or minutes east of UTC',
+    (value) => typeof value === 'string' && ignoreErrors(() => offsetsOf(value)) !== undefined,
+  ],
   series: wholeFrom(0, 20),
 };
-
-function isTimeZone(value: unknown): boolean {
-  try {
-    return typeof value === 'string' && Boolean(offsetsOf(value));
-  } catch {
-    return false;
-  }
-}
 
 const SUGGESTION_CHECKS: Checks<SuggestionQuery> = {
   field: [

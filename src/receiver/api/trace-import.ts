@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { shown } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
-import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
+import { isTimestamp, parseDottedOrder } from '../../run/time.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import type { RunCounts } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
@@ -145,13 +145,9 @@ type Place = Readonly<Partial<Record<'trace_id' | 'parent_run_id' | 'dotted_orde
 function importedFeedback(value: unknown, loc: Location): Feedback {
   const feedback = readFeedback(value, loc);
   const { created_at: created, modified_at: modified } = value as Record<string, unknown>;
-  if (isTime(created)) feedback.created_at = created;
-  if (isTime(modified)) feedback.modified_at = modified;
+  if (isTimestamp(created)) feedback.created_at = created;
+  if (isTimestamp(modified)) feedback.modified_at = modified;
   return feedback;
-}
-
-function isTime(value: unknown): value is string {
-  return typeof value === 'string' && parseIsoTimestamp(value) !== undefined;
 }
 
 const base64 = (value: unknown): Uint8Array | undefined =>

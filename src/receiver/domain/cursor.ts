@@ -1,4 +1,5 @@
 import { RunspanError } from '../../base/errors.ts';
+import { listOf, parsedJson } from '../../payload/fields.ts';
 import type { ListQuery, Page } from './query.ts';
 
 /** An item's position in a sorted list. Items with equal values keep the order in which they were stored. */
@@ -16,20 +17,11 @@ export function cursorOf({ value, n }: Position): string {
 
 /** Decodes a cursor. Throws a RunspanError if the cursor is invalid. */
 export function positionOf(cursor: string): Position {
-  const [value, n] = parse(cursor);
+  const [value, n] = listOf(parsedJson(Buffer.from(cursor, 'base64url').toString()));
   if ((value === null || Number.isFinite(value)) && Number.isSafeInteger(n)) {
     return { value: value as number | null, n: n as number };
   }
   throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `cursor` to be the `next` value of the previous page');
-}
-
-function parse(cursor: string): readonly unknown[] {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-    return Array.isArray(value) ? value : [];
-  } catch {
-    return [];
-  }
 }
 
 /** Returns the page with the first items of a list. `found` must have one more if the list has more. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
+import { ignoreErrors } from '../../base/guard.ts';
 import { isFields, numberOf } from '../../payload/fields.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback, FeedbackToken } from '../domain/feedback.ts';
@@ -96,12 +97,8 @@ function scoreOf(value: string): unknown {
 
 /** Parses a JSON object or a JSON string. Returns any other text unchanged. */
 function correctionOf(value: string): unknown {
-  try {
-    const json = new JsonReader().parse(Buffer.from(value), 'It').value;
-    return isFields(json) || typeof json === 'string' ? json : value;
-  } catch {
-    return value;
-  }
+  const json = ignoreErrors(() => new JsonReader().parse(Buffer.from(value), 'It').value);
+  return isFields(json) || typeof json === 'string' ? json : value;
 }
 
 const MINUTE_US = 60_000_000;

@@ -115,25 +115,10 @@ const COLUMNS: readonly Column[] = [
   },
   { id: 'latency', name: 'Latency', class: 'number', sort: 'latency', cell: latencyOf },
   { id: 'first-token', name: 'First token', isExtra: true, class: 'number', cell: firstTokenOf },
-  { id: 'input-tokens', name: 'Tokens in', isExtra: true, class: 'number', cell: usage('input_tokens', count) },
-  { id: 'output-tokens', name: 'Tokens out', isExtra: true, class: 'number', cell: usage('output_tokens', count) },
-  {
-    id: 'tokens',
-    name: 'Tokens',
-    class: 'number',
-    sort: 'tokens',
-    title: usageTitleOf,
-    cell: usage('total_tokens', count),
-  },
-  {
-    id: 'cost',
-    name: 'Cost',
-    valuesMin: 1,
-    class: 'number',
-    sort: 'cost',
-    title: usageTitleOf,
-    cell: usage('total_cost', cost),
-  },
+  { id: 'input-tokens', name: 'Tokens in', isExtra: true, ...usage('input_tokens', count) },
+  { id: 'output-tokens', name: 'Tokens out', isExtra: true, ...usage('output_tokens', count) },
+  { id: 'tokens', name: 'Tokens', sort: 'tokens', title: usageTitleOf, ...usage('total_tokens', count) },
+  { id: 'cost', name: 'Cost', valuesMin: 1, sort: 'cost', title: usageTitleOf, ...usage('total_cost', cost) },
   {
     id: 'cached',
     name: 'Cached',
@@ -152,11 +137,12 @@ const COLUMNS: readonly Column[] = [
   },
 ];
 
-function usage(key: keyof Usage, print: (value: number) => string): Column['cell'] {
-  return (line) => {
+function usage(key: keyof Usage, print: (value: number) => string): Pick<Column, 'class' | 'cell'> {
+  const cell: Column['cell'] = (line) => {
     const value = usageOf(line)?.[key];
     return value !== undefined && print(value);
   };
+  return { class: 'number', cell };
 }
 
 function usageTitleOf(line: Line): string {

@@ -1,3 +1,4 @@
+import { depthFirst, forestOf } from '../../base/forest.ts';
 import { type FoldedRuns, isLeftOut } from '../../receiver/domain/call-records.ts';
 import type { TreeRun } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
@@ -42,45 +43,26 @@ export interface Axis {
 const IDLE_MS = 600_000;
 const TICK_MS = 250;
 
-/** Builds the tree in linear time. If parents form a cycle, one run of it becomes a root and counts as an orphan. */
+/** If parents form a cycle, one run of it becomes a root and counts as an orphan. */
 export function treeOf(runs: readonly TreeRun[]): RunTree {
-  const byId = new Map(runs.map((run) => [run.id, run]));
-  const children = new Map<string, TreeRun[]>();
-  const roots: TreeRun[] = [];
-  for (const run of runs) {
-    const parent = run.parent_run_id;
-    if (parent === undefined || !byId.has(parent)) roots.push(run);
-    else if (!children.get(parent)?.push(run)) children.set(parent, [run]);
-  }
   const branches: Mutable<Branch>[] = [];
   const indexOf = new Map<string, number>();
-  const add = (root: TreeRun): void => {
-    // An explicit stack is used, because recursion in a deep trace would overflow the call stack.
-    const stack = [{ run: root, parent: -1, depth: 0 }];
-    for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-      const { run, parent, depth } = next;
-      if (indexOf.has(run.id)) continue;
-      const usage = run.usage_counts === false ? undefined : run.usage;
-      const index = branches.length;
-      indexOf.set(run.id, index);
-      branches.push({
-        run,
-        depth,
-        parent,
-        end: index + 1,
-        isOrphan: parent === -1 && run.parent_run_id !== undefined,
-        startMs: millisecondsAt(run.start_time),
-        endMs: run.end_time === undefined ? undefined : millisecondsAt(run.end_time),
-        tokens: usage?.total_tokens ?? 0,
-        dollars: usage?.total_cost ?? 0,
-      });
-      const below = children.get(run.id) ?? [];
-      for (const child of below.toReversed()) stack.push({ run: child, parent: index, depth: depth + 1 });
-    }
-  };
-  roots.forEach(add);
-  // The remaining runs are part of a cycle or nested in a cycle.
-  if (indexOf.size < byId.size) for (const run of runs) if (!indexOf.has(run.id)) add(run);
+  for (const [{ run, isOrphan }, depth] of depthFirst(forestOf(runs))) {
+    const usage = run.usage_counts === false ? undefined : run.usage;
+    const index = branches.length;
+    indexOf.set(run.id, index);
+    branches.push({
+      run,
+      depth,
+      parent: depth === 0 ? -1 : (indexOf.get(run.parent_run_id ?? '') ?? -1),
+      end: index + 1,
+      isOrphan,
+      startMs: millisecondsAt(run.start_time),
+      endMs: run.end_time === undefined ? undefined : millisecondsAt(run.end_time),
+      tokens: usage?.total_tokens ?? 0,
+      dollars: usage?.total_cost ?? 0,
+    });
+  }
   addUp(branches);
   return { branches, indexOf, ...rangeOf(branches) };
 }

@@ -3,6 +3,7 @@ import { statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { RunspanError } from '../../../base/errors.ts';
+import { ignoreErrors } from '../../../base/guard.ts';
 import { shown } from '../../../base/text.ts';
 import {
   type Checks,
@@ -438,12 +439,8 @@ function unavailable(problem: string): StoreError {
 
 /** Identifies the files that are at the path of a store and of its write-ahead log. */
 function filesAt(path: string): string {
-  try {
-    const found = [path, `${path}-wal`].map((file) => statSync(file, { bigint: true }));
-    return found.map(({ dev, ino }) => `${dev}/${ino}`).join();
-  } catch {
-    return 'missing';
-  }
+  const found = ignoreErrors(() => [path, `${path}-wal`].map((file) => statSync(file, { bigint: true })));
+  return found?.map(({ dev, ino }) => `${dev}/${ino}`).join() ?? 'missing';
 }
 
 function sizeOf(path: string): number {

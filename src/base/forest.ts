@@ -1,10 +1,12 @@
-import type { RunRecord } from '../run/record.ts';
-
 /** The fields that determine a run's position in a tree. */
-export type Linked = Pick<RunRecord, 'id' | 'parent_run_id'> & Partial<Pick<RunRecord, 'dotted_order'>>;
+export interface Linked {
+  readonly id: string;
+  readonly parent_run_id?: string | undefined;
+  readonly dotted_order?: string;
+}
 
 /** A run with its child runs, sorted by start time. */
-export interface Tree<Run extends Linked = RunRecord> {
+export interface Tree<Run extends Linked> {
   readonly run: Run;
   readonly children: Tree<Run>[];
   /** Whether the run's parent is missing or is a descendant of the run. */
