@@ -7,6 +7,10 @@ const DRIVERS = {
   untraced: { share: 5, isTraced: false },
   limit: {},
   traceable: {},
+  keep: {
+    file: 'drivers/traceable',
+    settings: { RUNSPAN_SAMPLE_RATE: '0.1', RUNSPAN_KEEP: 'error,slow>10s' },
+  },
   spill: { file: 'drivers/traceable', durability: 'spill' },
   'write-ahead': { file: 'drivers/traceable', durability: 'write-ahead' },
   'write-ahead, synced': { file: 'drivers/traceable', durability: 'write-ahead', syncEveryMs: 500 },
@@ -81,9 +85,9 @@ export function warmupTurnsOf(name, turns) {
 
 /**
  * Returns the driver's own variables for the service's address. All other settings keep their defaults, with three
- * exceptions: bodies are compressed only in the cells that measure compression, queues have room for all runs while the
- * service answers, and braintrust keeps all of a stream's chunks (by default, it keeps none if there are more than
- * 1,000).
+ * kinds of exceptions: bodies are compressed only in the cells that measure compression, queues have room for all runs
+ * while the service answers, and some drivers have settings of their own: `keep`, and braintrust, which keeps all of a
+ * stream's chunks (by default, it keeps none if there are more than 1,000).
  */
 export function environmentOf(name, url, { isDelivered, encoding }) {
   switch (name) {
@@ -117,6 +121,7 @@ export function environmentOf(name, url, { isDelivered, encoding }) {
         RUNSPAN_ENDPOINT: url,
         RUNSPAN_PROTOCOL: DRIVERS[name].protocol ?? 'runs',
         ...(encoding && { RUNSPAN_COMPRESS: 'true' }),
+        ...DRIVERS[name].settings,
       };
   }
 }

@@ -10,6 +10,7 @@ const LABELS = {
   untraced: 'untraced',
   limit: 'by hand',
   traceable: 'runspan, `traceable`',
+  keep: 'runspan, `traceable`, `keep`',
   spill: 'runspan, `spill`',
   'write-ahead': 'runspan, `write-ahead`',
   processor: 'runspan, `RunSpanProcessor`',
