@@ -40,6 +40,11 @@ export const settingNotes: readonly (readonly [
     'the share of traces that are recorded, from 0 to 1, see [sampling](tracing.md#which-traces-are-recorded)',
   ],
   [
+    ['keep'],
+    '`[]`',
+    'rules that select traces to send although the `sampleRate` drops them: [`error`, `slow>10s`](tracing.md#keep-the-failures) or functions. The variable contains rules separated by commas',
+  ],
+  [
     ['sampler'],
     '',
     'a function that decides whether a trace is recorded; called when the first run of the trace starts',
