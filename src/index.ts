@@ -22,6 +22,7 @@ export { type Redaction, type RedactOptions, redact } from './payload/redaction/
 export type { Fields } from './run/fields.ts';
 export type { HookedRun, RunChanges, RunHooks } from './run/hooks.ts';
 export { runIdFrom } from './run/ids.ts';
+export type { KeepRule } from './run/keep.ts';
 export {
   type FromHeadersOptions,
   fromHeaders,
@@ -34,7 +35,7 @@ export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './
 export type { Run } from './run/run.ts';
 export type { ContextFields, EndOptions, RunOptions, ThreadOptions } from './run/run-options.ts';
 export type { Sampler } from './run/sampling.ts';
-export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';
+export type { EndedTrace, FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';
 export { currentRun, startRun, traceUrl, withContext, withExporter, withRun } from './run/start-run.ts';
 export type {
   Backlog,
