@@ -14,8 +14,9 @@ import { register } from './sections/register.mjs';
 import { serialize } from './sections/serialize.mjs';
 import { size } from './sections/size.mjs';
 
-const USUAL = DRIVER_NAMES.filter((name) => isUsual(name) && !DURABLE.includes(name));
-const ALL = USUAL.filter((name) => name !== 'keep');
+/** `traceable`, of which a tenth of the traces is sent. */
+const SAMPLING = ['sampled', 'keep'];
+const ALL = DRIVER_NAMES.filter((name) => isUsual(name) && ![...DURABLE, ...SAMPLING].includes(name));
 const FAST = ALL.filter((name) => name !== 'braintrust' && name !== 'langsmith');
 /** The first runs are slow until the compiler has optimized their code. */
 const WARMUP_TURNS = 5_000;
@@ -33,7 +34,7 @@ export const CELLS = [
     'agent',
     '3-run turns of 8 KB',
     { turns: 20_000, warmupTurns: WARMUP_TURNS },
-    { drivers: USUAL, rounds: 5, isQuick: true },
+    { drivers: DRIVER_NAMES.filter((name) => name === 'keep' || ALL.includes(name)), rounds: 5, isQuick: true },
   ),
   { name: 'serialize', title: 'A payload as JSON', section: serialize, isQuick: true },
   { name: 'off', title: 'Tracing turned off', section: off, isQuick: true },
@@ -93,6 +94,12 @@ export const CELLS = [
     { drivers: ['untraced', 'limit', 'traceable', 'processor', 'langsmith'] },
   ),
   closed('durability', 'Levels of durability', { turns: 6_000 }, { drivers: ['limit', 'traceable', ...DURABLE] }),
+  closed(
+    'sampling',
+    'A tenth of the traces',
+    { turns: 20_000, warmupTurns: WARMUP_TURNS },
+    { drivers: ['untraced', 'limit', 'traceable', ...SAMPLING], rounds: 5 },
+  ),
   { name: 'history', title: 'A conversation that sends its history', section: history },
   { name: 'first-send', title: 'The first send', section: firstSend },
   { name: 'size', title: 'Size and start', section: size },

@@ -7,6 +7,7 @@ const DRIVERS = {
   untraced: { share: 5, isTraced: false },
   limit: {},
   traceable: {},
+  sampled: { file: 'drivers/traceable', settings: { RUNSPAN_SAMPLE_RATE: '0.1' } },
   keep: {
     file: 'drivers/traceable',
     settings: { RUNSPAN_SAMPLE_RATE: '0.1', RUNSPAN_KEEP: 'error,slow>10s' },
@@ -84,10 +85,10 @@ export function warmupTurnsOf(name, turns) {
 }
 
 /**
- * Returns the driver's own variables for the service's address. All other settings keep their defaults, with three
- * kinds of exceptions: bodies are compressed only in the cells that measure compression, queues have room for all runs
- * while the service answers, and some drivers have settings of their own: `keep`, and braintrust, which keeps all of a
- * stream's chunks (by default, it keeps none if there are more than 1,000).
+ * Returns the driver's own variables for the service's address. All other settings keep their defaults, with these
+ * exceptions: bodies are compressed only in the cells that measure compression, queues have room for all runs while the
+ * service answers, `sampled` and `keep` have the settings of the same names, and braintrust keeps all of a stream's
+ * chunks (by default, it keeps none if there are more than 1,000).
  */
 export function environmentOf(name, url, { isDelivered, encoding }) {
   switch (name) {

@@ -42,7 +42,7 @@ export async function measure({ wrap, flush, sampledOut = () => 0 }) {
 }
 
 /**
- * Measures the work after the warm-up and ends the process. The work writes the time of each turn into `turnMs`, and may
+ * Measures the work after the warm-up and ends the process. The work writes the time of each turn into `turnMs`. It may
  * return figures of its own.
  */
 export async function measureWork(plan, work, turnMs = new Float64Array(0), heldBefore = heldBytes()) {
