@@ -14,7 +14,9 @@ import { register } from './sections/register.mjs';
 import { serialize } from './sections/serialize.mjs';
 import { size } from './sections/size.mjs';
 
-const ALL = DRIVER_NAMES.filter((name) => isUsual(name) && !DURABLE.includes(name));
+/** `traceable`, of which a tenth of the traces is sent. */
+const SAMPLING = ['sampled', 'keep'];
+const ALL = DRIVER_NAMES.filter((name) => isUsual(name) && ![...DURABLE, ...SAMPLING].includes(name));
 const FAST = ALL.filter((name) => name !== 'braintrust' && name !== 'langsmith');
 /** The first runs are slow until the compiler has optimized their code. */
 const WARMUP_TURNS = 5_000;
@@ -28,7 +30,12 @@ const DOWN_RUNS_PER_SECOND = 5_000;
 const DOWN_SECONDS = 6;
 
 export const CELLS = [
-  closed('agent', '3-run turns of 8 KB', { turns: 20_000, warmupTurns: WARMUP_TURNS }, { rounds: 5, isQuick: true }),
+  closed(
+    'agent',
+    '3-run turns of 8 KB',
+    { turns: 20_000, warmupTurns: WARMUP_TURNS },
+    { drivers: DRIVER_NAMES.filter((name) => name === 'keep' || ALL.includes(name)), rounds: 5, isQuick: true },
+  ),
   { name: 'serialize', title: 'A payload as JSON', section: serialize, isQuick: true },
   { name: 'off', title: 'Tracing turned off', section: off, isQuick: true },
   { name: 'fetch', title: 'Requests that are not model calls', section: fetch, isQuick: true },
@@ -87,6 +94,12 @@ export const CELLS = [
     { drivers: ['untraced', 'limit', 'traceable', 'processor', 'langsmith'] },
   ),
   closed('durability', 'Levels of durability', { turns: 6_000 }, { drivers: ['limit', 'traceable', ...DURABLE] }),
+  closed(
+    'sampling',
+    'A tenth of the traces',
+    { turns: 20_000, warmupTurns: WARMUP_TURNS },
+    { drivers: ['untraced', 'limit', 'traceable', ...SAMPLING], rounds: 5 },
+  ),
   { name: 'history', title: 'A conversation that sends its history', section: history },
   { name: 'first-send', title: 'The first send', section: firstSend },
   { name: 'size', title: 'Size and start', section: size },

@@ -7,6 +7,11 @@ const DRIVERS = {
   untraced: { share: 5, isTraced: false },
   limit: {},
   traceable: {},
+  sampled: { file: 'drivers/traceable', settings: { RUNSPAN_SAMPLE_RATE: '0.1' } },
+  keep: {
+    file: 'drivers/traceable',
+    settings: { RUNSPAN_SAMPLE_RATE: '0.1', RUNSPAN_KEEP: 'error,slow>10s' },
+  },
   spill: { file: 'drivers/traceable', durability: 'spill' },
   'write-ahead': { file: 'drivers/traceable', durability: 'write-ahead' },
   'write-ahead, synced': { file: 'drivers/traceable', durability: 'write-ahead', syncEveryMs: 500 },
@@ -80,10 +85,10 @@ export function warmupTurnsOf(name, turns) {
 }
 
 /**
- * Returns the driver's own variables for the service's address. All other settings keep their defaults, with three
+ * Returns the driver's own variables for the service's address. All other settings keep their defaults, with these
  * exceptions: bodies are compressed only in the cells that measure compression, queues have room for all runs while the
- * service answers, and braintrust keeps all of a stream's chunks (by default, it keeps none if there are more than
- * 1,000).
+ * service answers, `sampled` and `keep` have the settings of the same names, and braintrust keeps all of a stream's
+ * chunks (by default, it keeps none if there are more than 1,000).
  */
 export function environmentOf(name, url, { isDelivered, encoding }) {
   switch (name) {
@@ -117,6 +122,7 @@ export function environmentOf(name, url, { isDelivered, encoding }) {
         RUNSPAN_ENDPOINT: url,
         RUNSPAN_PROTOCOL: DRIVERS[name].protocol ?? 'runs',
         ...(encoding && { RUNSPAN_COMPRESS: 'true' }),
+        ...DRIVERS[name].settings,
       };
   }
 }

@@ -12,8 +12,11 @@ import { runsOf, workloadOf } from './workloads/workload.mjs';
 /** The finest resolution. An idle loop shows about the same delay. */
 const LOOP_DELAY_RESOLUTION_MS = 1;
 
-/** Measures the planned work with its functions wrapped. `flush` resolves when all runs are delivered. */
-export async function measure({ wrap, flush }) {
+/**
+ * Measures the planned work with its functions wrapped. `flush` resolves when all runs are delivered. `sampledOut`
+ * returns the number of runs that were not sent.
+ */
+export async function measure({ wrap, flush, sampledOut = () => 0 }) {
   const plan = givenPlan();
   const { turns, warmupTurns, isDelivered } = plan;
   const { make, runsPerTurn } = workloadOf(plan.workload);
@@ -30,17 +33,22 @@ export async function measure({ wrap, flush }) {
   await runLoop(work, warmupPlan, warmupTurns - turnsAfter + 1, turnsAfter);
   await flush();
   const measured = async () => {
+    const sampledOutBefore = sampledOut();
     await runLoop(work, plan, warmupTurns + 1, turns, turnMs);
     if (isDelivered) await flush();
+    return { sampledOut: sampledOut() - sampledOutBefore };
   };
   await measureWork(plan, measured, turnMs, heldBefore);
 }
 
-/** Measures the work after the warm-up and ends the process. The work writes the time of each turn into `turnMs`. */
+/**
+ * Measures the work after the warm-up and ends the process. The work writes the time of each turn into `turnMs`. It may
+ * return figures of its own.
+ */
 export async function measureWork(plan, work, turnMs = new Float64Array(0), heldBefore = heldBytes()) {
   await sendAndWait({ kind: 'warm' });
   const watch = await startWatch(plan);
-  await work();
+  const own = await work();
   const { cpu, wallMs, ...figures } = watch.stop();
   const peakRssMiB = process.resourceUsage().maxRSS / 1_024;
   const runs = runsOf(plan);
@@ -52,6 +60,7 @@ export async function measureWork(plan, work, turnMs = new Float64Array(0), held
       runsPerSecond: runs / (wallMs / 1_000),
       ...turnFigures(turnMs),
       ...figures,
+      ...own,
       peakRssMiB,
       retainedMiB: (heldBytes() - heldBefore) / 2 ** 20,
     },

@@ -79,17 +79,26 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, besid
   const runs = runsOf(plan);
   const result = { runs, ...figures, ...figuresOf(count, runs, figures) };
   if (!plan.isDelivered) return result;
-  const complaints = [complaintOf(count, isTraced(name) ? runs : 0), stderr && `stderr: ${firstError(stderr)}`];
+  const complaints = [
+    complaintOf(count, isTraced(name) ? sentOf(runs, figures) : 0),
+    stderr && `stderr: ${firstError(stderr)}`,
+  ];
   return { ...result, complaint: complaints.filter(Boolean).join('; ') || undefined };
 }
 
-function sinkFigures({ bytes, bodyBytes, payloadBytes, requests }, runs) {
+function sinkFigures({ bytes, bodyBytes, payloadBytes, requests }, runs, figures) {
+  const sent = sentOf(runs, figures);
   return {
     bytesPerRun: bytes / runs,
-    bodyBytesPerRun: bodyBytes / runs,
-    payloadBytesPerRun: payloadBytes / runs,
+    bodyBytesPerRun: bodyBytes / sent,
+    payloadBytesPerRun: payloadBytes / sent,
     requests,
   };
+}
+
+/** The number of runs that must arrive: all that the driver has not counted as left out. */
+function sentOf(runs, { sampledOut = 0 }) {
+  return runs - sampledOut;
 }
 
 /** The folder of a driver that writes runs to disk, and the variables for it. */

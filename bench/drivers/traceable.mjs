@@ -1,11 +1,15 @@
-/** The functions wrapped in `traceable`. Only `BENCH_SYNC_EVERY_MS` and the queue differ from the default configuration. */
+/** The functions wrapped in `traceable`. Only the settings of the driver and the queue differ from the defaults. */
 import { measure } from '../measure.mjs';
 import { givenPlan } from '../plan.mjs';
 import { importBuild, QUEUE_ROOM } from './build.mjs';
 
-const { configure, flush, traceable } = await importBuild('index');
+const { configure, flush, stats, traceable } = await importBuild('index');
 const syncEveryMs = Number(process.env.BENCH_SYNC_EVERY_MS);
 if (syncEveryMs > 0) configure({ syncEveryMs });
 if (givenPlan().hasRoom) configure({ limits: QUEUE_ROOM });
 
-await measure({ wrap: (fn, name, runType) => traceable(fn, { name, runType }), flush });
+await measure({
+  wrap: (fn, name, runType) => traceable(fn, { name, runType }),
+  flush,
+  sampledOut: () => stats().sampledOut,
+});

@@ -10,6 +10,8 @@ const LABELS = {
   untraced: 'untraced',
   limit: 'by hand',
   traceable: 'runspan, `traceable`',
+  sampled: 'runspan, `sampleRate`',
+  keep: 'runspan, `keep`',
   spill: 'runspan, `spill`',
   'write-ahead': 'runspan, `write-ahead`',
   processor: 'runspan, `RunSpanProcessor`',

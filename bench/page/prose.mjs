@@ -39,6 +39,9 @@ export const METHOD = `## Method
   statistics. *Untraced* runs the program without tracing.
 - runspan runs with its default configuration, including redaction and limits. \`RunSpanProcessor\` receives the same spans as the
   OpenTelemetry rows.
+- The rows *\`sampleRate\`* and *\`keep\`* are \`traceable\` with \`sampleRate: 0.1\`, the latter with \`keep: ['error', 'slow>10s']\`. No turn
+  fails or is slow, so \`keep\` holds nine of ten turns until they end, and then leaves them out. CPU time is per run of the program, sent
+  or not.
 - The other libraries run with their default configuration, except for larger queues. With the default queues, OpenTelemetry and Langfuse
   (2,048 spans) and Braintrust (15,000 rows) would drop runs, and dropped runs cost no CPU time. In the benchmarks, each queue holds up
   to 1,000,000 entries, and OpenTelemetry's exporter up to 10,000 requests. The benchmarks configure Braintrust to

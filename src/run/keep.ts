@@ -13,7 +13,7 @@ const SLOW = /^slow>(\d+(?:\.\d+)?)(ms|s|min)$/;
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, min: 60_000 };
 
 export const keepCheck: Check = [
-  "a list of 'error', 'slow>10s' and functions",
+  "a list of rules such as 'error' and 'slow>10s'",
   (value) => Array.isArray(value) && value.every(isRule),
 ];
 

@@ -117,6 +117,7 @@ describe('tracing', () => {
 describe('an option overrides RUNSPAN_…, which overrides LANGSMITH_…, which overrides the default', () => {
   const project = (name: string) => ({ capture: { project: name } });
   const origins = (...list: string[]) => ({ capture: { propagateTo: new Set(list) } });
+  const keeping = (onError: boolean, slowMs: number) => ({ capture: { keep: { onError, slowMs, functions: [] } } });
 
   it.each<[object, Record<string, string>, object]>([
     [{ project: 'option' }, { RUNSPAN_PROJECT: 'ours' }, project('option')],
@@ -141,6 +142,10 @@ describe('an option overrides RUNSPAN_…, which overrides LANGSMITH_…, which 
       origins('http://[::1]:8080'),
     ],
     [{ propagateTo: [] }, { RUNSPAN_PROPAGATE_TO: 'https://a.example' }, { capture: { propagateTo: undefined } }],
+    [{}, { RUNSPAN_KEEP: 'error' }, keeping(true, Number.POSITIVE_INFINITY)],
+    [{}, { RUNSPAN_KEEP: 'slow>1.5min, slow>2s' }, keeping(false, 2_000)],
+    [{ keep: ['error', 'slow>500ms'] }, { RUNSPAN_KEEP: 'slow>1s' }, keeping(true, 500)],
+    [{ keep: [] }, { RUNSPAN_KEEP: 'error' }, { capture: { keep: undefined } }],
     [{}, { RUNSPAN_HIDE_INPUTS: 'true' }, { capture: { hideInputs: true, hideOutputs: false } }],
     [
       {},
@@ -251,6 +256,17 @@ describe('an invalid option is reported', () => {
     withEndpoint({}, { RUNSPAN_SAMPLE_RATE: 'half', LANGSMITH_TRACING_SAMPLING_RATE: '0' });
     expect(lines.at(-1)).toBe(`configuration: expected \`RUNSPAN_SAMPLE_RATE\` ${expected}; the default is used.`);
   });
+
+  it.each(['', 'error,', 'errors', 'slow', 'slow>10', 'slow>-1s', 'slow>1h', 'kept-error'])(
+    'as a rule of `keep`: %j',
+    (rule) => {
+      const expected = "to be a list of rules such as 'error' and 'slow>10s'";
+      expect(withEndpoint({ keep: ['error', rule] })?.capture.keep).toBeUndefined();
+      expect(lines).toEqual([`configuration: expected \`keep\` ${expected}; the option is ignored.`]);
+      expect(withEndpoint({}, { RUNSPAN_KEEP: `error,${rule}` })?.capture.keep).toBeUndefined();
+      expect(lines.slice(1)).toEqual([`configuration: expected \`RUNSPAN_KEEP\` ${expected}; the default is used.`]);
+    },
+  );
 
   it('and hides payloads if it may have meant to hide them', () => {
     expect(withEndpoint({}, { RUNSPAN_HIDE_INPUTS: 'sk-secret' })?.capture.hideInputs).toBe(true);

@@ -40,6 +40,11 @@ export const settingNotes: readonly (readonly [
     'the share of traces that are recorded, from 0 to 1, see [sampling](tracing.md#which-traces-are-recorded)',
   ],
   [
+    ['keep'],
+    '`[]`',
+    '[rules](tracing.md#keep-the-failures) for traces to send although the `sampleRate` drops them. The variable contains them separated by commas',
+  ],
+  [
     ['sampler'],
     '',
     'a function that decides whether a trace is recorded; called when the first run of the trace starts',
@@ -59,7 +64,7 @@ export const settingNotes: readonly (readonly [
   [
     ['propagateTo'],
     '`[]`',
-    'origins of your own services, such as `https://search.example`. With [`runspan/register`](register.md#programs-that-call-each-other), requests to these origins get the current run as headers. Scheme, host and port must be equal. The variable contains origins separated by commas. If an origin is invalid, the list is ignored and one line is logged',
+    'origins of your own services, such as `https://search.example`. With [`runspan/register`](register.md#programs-that-call-each-other), requests to these origins get the current run as headers. Scheme, host and port must be equal. The variable contains origins separated by commas.',
   ],
   [['allowInsecure'], undefined, 'allows sending keys and other credentials over plain HTTP to other machines'],
   [
@@ -127,11 +132,11 @@ export const limitNotes: readonly (readonly [limits: readonly (keyof Limits)[], 
   [['lingerMs'], 'a batch is sent this long after its first run was queued'],
   [
     ['startDelayMs'],
-    'the start of an open run is sent, and the end follows later as a second record. A run that ends within this time is sent once, after its end. A start is sent earlier by `flush` or if the queue contains a full batch. If `startDelayMs` is 0, a start is sent after `lingerMs`',
+    'the start of an open run is sent, and the end follows later as a second record. A start is sent earlier by `flush` or if the queue contains a full batch. If `startDelayMs` is 0, a start is sent after `lingerMs`',
   ],
   [
     ['batchRuns', 'batchBytes'],
-    'a batch is sent. If the service reports limits, these take precedence. All batches in flight together have at most a quarter of `queueBytes`, so that a batch has at most 4 MiB by default. After a 413, the limit is half the size of the rejected batch, and then slowly grows again',
+    'a batch is sent. If the service reports limits, these take precedence. All batches in flight together have at most a quarter of `queueBytes`, so that a batch has at most 4 MiB by default. After a 413, batches are [smaller for a while](delivery.md#when-the-service-is-in-trouble)',
   ],
   [
     ['requestsInFlight'],
@@ -139,7 +144,7 @@ export const limitNotes: readonly (readonly [limits: readonly (keyof Limits)[], 
   ],
   [
     ['queueRuns', 'queueBytes'],
-    'new traces are dropped (`queue_full`). Runs of traces that have already begun are accepted up to 1.25 times the limit. Above that, run ends are queued without payloads. Each character of a text counts as one byte. Request bodies kept for a retry count too. With `spill` and `write-ahead`, runs are moved to disk when the queue is half full',
+    'new traces are dropped (`queue_full`). Traces that have already begun have [more room](delivery.md#limits). Each character of a text counts as one byte. Request bodies kept for a retry count too. With `spill` and `write-ahead`, runs are moved to disk when the queue is half full',
   ],
   [['payloadDepth'], 'a marker replaces deeper levels'],
   [['payloadWidth'], 'a marker replaces further items or keys of an array or object'],
@@ -165,7 +170,7 @@ export const limitNotes: readonly (readonly [limits: readonly (keyof Limits)[], 
   [['retryDelayMs', 'retryDelayMaxMs'], 'the delay before a retry, which doubles with each attempt, with full jitter'],
   [
     ['ageMs'],
-    'an undelivered run is dropped (`expired`). Pauses that the service requested, and times in which it refuses every run, do not count towards the age. Applies to `memory`; with other durabilities, `spoolAgeMs` applies',
+    'an undelivered run is dropped (`expired`). Applies to `memory`; with other durabilities, `spoolAgeMs` applies',
   ],
   [
     ['spillAfterMs'],
@@ -178,7 +183,7 @@ export const limitNotes: readonly (readonly [limits: readonly (keyof Limits)[], 
   [['spoolAgeMs'], 'an undelivered run is dropped (`expired`). Applies to `spill` and `write-ahead`'],
   [
     ['simpleInFlight', 'simpleRequestsPerSecond'],
-    'further requests wait. Both limits apply if the service does not support multipart and runs are sent one by one',
+    'further requests wait, if runs are sent [one by one](delivery.md#when-the-service-is-in-trouble)',
   ],
   [
     ['exitFlushMs'],
