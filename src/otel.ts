@@ -3,6 +3,7 @@ import './runspan.ts';
 
 export type { SpanVocabulary } from './otel/conventions/span-vocabulary.ts';
 export type { ObserveOptions } from './otel/meters.ts';
+export { observeRuns } from './otel/observe-runs.ts';
 export { observeStats } from './otel/observe-stats.ts';
 export * from './otel/run-log-record-processor.ts';
 export { RunPropagator, type RunPropagatorOptions } from './otel/run-propagator.ts';

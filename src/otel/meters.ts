@@ -4,7 +4,7 @@ import { version } from '../base/version.ts';
 import type { Checks } from '../config/checker.ts';
 import { usableOptions } from '../run/run-options.ts';
 
-/** Options of `observeStats`. */
+/** Options of `observeStats` and `observeRuns`. */
 export interface ObserveOptions {
   /**
    * The meter that creates the instruments.
