@@ -2,7 +2,9 @@
 import './runspan.ts';
 
 export type { SpanVocabulary } from './otel/conventions/span-vocabulary.ts';
-export { type ObserveStatsOptions, observeStats } from './otel/observe-stats.ts';
+export type { ObserveOptions } from './otel/meters.ts';
+export { observeRuns } from './otel/observe-runs.ts';
+export { observeStats } from './otel/observe-stats.ts';
 export * from './otel/run-log-record-processor.ts';
 export { RunPropagator, type RunPropagatorOptions } from './otel/run-propagator.ts';
 export { RunSampler, type RunSamplerOptions } from './otel/run-sampler.ts';

@@ -6,6 +6,7 @@ import { captureIn, inputsPolicy, type RunStart } from '../run/begin.ts';
 import { applyIn, currentContext, offToEnter, type RunContext } from '../run/context.ts';
 import { placement } from '../run/placement.ts';
 import { beginRun, type CallDescription, type Run } from '../run/run.ts';
+import { areRunsMeasured } from '../run/run-meters.ts';
 import { sample } from '../run/sampling.ts';
 import {
   type ArgumentsOf,
@@ -187,12 +188,13 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const called = given.id === undefined ? given : given.forCall();
     const sampling = sample(called, parent, sink);
     const { isSampled } = sampling;
-    if (!isSampled && parent?.id !== undefined) {
+    const isOpen = isSampled || areRunsMeasured();
+    if (!isOpen && parent?.id !== undefined) {
       sink.skip();
       return undefined;
     }
     // If sampling leaves out a trace, its first run still starts: the run's context excludes all nested runs.
-    const isShown = isSampled && called.describe !== undefined;
+    const isShown = isOpen && called.describe !== undefined;
     const description = isShown ? (described ?? describeCall(called, args)) : undefined;
     if (isShown && description === undefined) return undefined;
     const call = description && { source: called.method ?? called, inputs: () => description.inputs, isSender: true };

@@ -269,7 +269,8 @@ export class RunTree {
     if (known !== undefined) return known;
     const { name, runType: run_type, inputs, tags, metadata, parentRunId: parent_run_id } = run;
     // LangChain's tracer records steps in the tree while the run is open.
-    const fields = { name, run_type, inputs, tags, metadata, parent_run_id, tracingEnabled: run.isOpen };
+    const tracingEnabled = run.isOpen && run.context.sampled;
+    const fields = { name, run_type, inputs, tags, metadata, parent_run_id, tracingEnabled };
     const tree = new RunTree({ ...fields, ...placeIn(run.context) });
     tree.#run = run;
     tree.#isTraced = true;

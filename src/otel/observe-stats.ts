@@ -1,42 +1,19 @@
-import { type BatchObservableResult, type Meter, metrics, type Observable } from '@opentelemetry/api';
+import type { BatchObservableResult, Meter, Observable } from '@opentelemetry/api';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { version } from '../base/version.ts';
-import type { Checks } from '../config/checker.ts';
-import { usableOptions } from '../run/run-options.ts';
 import { currentStats, type RequestMessage, type Stats, subscribe } from '../run/stats.ts';
-
-/** Options of `observeStats`. */
-export interface ObserveStatsOptions {
-  /**
-   * The meter that creates the instruments.
-   * @default a meter from the global meter provider
-   */
-  meter?: Meter;
-}
-
-const CHECKS: Checks<ObserveStatsOptions> = {
-  meter: ['a meter of OpenTelemetry', (value) => typeof (value as Meter | null)?.createHistogram === 'function'],
-};
-
-/**
- * Meters that have the instruments, and the functions that stop reporting. Registering the instruments twice would
- * double the counts.
- */
-const observed = new WeakMap<Meter, () => void>();
+import { type ObserveOptions, oncePerMeter } from './meters.ts';
 
 /**
  * Reports `stats()` and request durations as OpenTelemetry metrics. Metric names start with `runspan.` and follow the
  * conventions for SDKs (see `docs/opentelemetry.md`). Call this function once, after you have set the meter provider.
  * Before that, OpenTelemetry returns a no-op meter. Call the returned function to stop reporting. Never throws.
  */
-export function observeStats(options?: ObserveStatsOptions): () => void {
-  const stop = guard('observeStats', () => {
-    const { meter = metrics.getMeter('runspan', version) } = usableOptions('observeStats', options, CHECKS);
-    return observed.get(meter) ?? observe(meter);
-  });
-  return stop ?? (() => {});
+export function observeStats(options?: ObserveOptions): () => void {
+  return start(options);
 }
+
+const start = oncePerMeter('observeStats', observe);
 
 function observe(meter: Meter): () => void {
   const readings = instrumentsOf(meter);
@@ -50,14 +27,11 @@ function observe(meter: Meter): () => void {
   };
   meter.addBatchObservableCallback(report, all);
   const unsubscribe = recordDurations(meter);
-  const stop = (): void => {
-    observed.delete(meter);
+  diagnostics.debug('stats are reported to OpenTelemetry');
+  return () => {
     unsubscribe();
     meter.removeBatchObservableCallback(report, all);
   };
-  observed.set(meter, stop);
-  diagnostics.debug('stats are reported to OpenTelemetry');
-  return stop;
 }
 
 type Values = readonly (readonly [value: number, attributes?: Record<string, string>])[];

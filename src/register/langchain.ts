@@ -2,7 +2,8 @@ import { guard } from '../base/guard.ts';
 import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
 import { duplicateTracer, plainClients, tracer } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
-import { currentContext } from '../run/context.ts';
+import { currentContext, sinkOf } from '../run/context.ts';
+import { areRunsMeasured } from '../run/run-meters.ts';
 import { currentSink } from '../run/sink.ts';
 import { type Instrumentation, isLoaded, patchModule } from './module-hooks.ts';
 
@@ -60,7 +61,8 @@ function patch({ CallbackManager }: Fields): void {
   let ours: RunspanCallbackHandler | undefined;
   let isDuplicate = false;
   const withOurs = (configured: CallbackManager | undefined, self: unknown, args: unknown[]) => {
-    const isUnsampled = currentContext()?.sampled === false;
+    const context = currentContext();
+    const isUnsampled = context?.sampled === false && (!areRunsMeasured() || sinkOf(context) === undefined);
     // Nobody sends a step that is off or left out by sampling to the endpoint, not even LangChain's own tracer.
     if (isUnsampled && configured && duplicateTracer() !== undefined) return withoutTracer(configured);
     if (isUnsampled || isStopped || currentSink() === undefined) return configured;

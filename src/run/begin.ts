@@ -18,6 +18,8 @@ import { parseDottedOrder } from './time.ts';
 export interface SpanOwner extends RunOwner {
   /** Passes the record of the new run to its sink, with `passStart`. Returns false if the sink refuses it. */
   pass(record: EncodedRun, run: HookedRun): boolean;
+  /** Takes the record of a new run that is measured, but not sent. */
+  take(record: EncodedRun, run: HookedRun): void;
 }
 
 /** The data of a run before it starts. */

@@ -27,7 +27,9 @@ import { addMetadata, EventList, type Fields, notInherited, withMetadata, withTa
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
 import type { RunType } from './record.ts';
+import { areRunsMeasured, measureRun } from './run-meters.ts';
 import {
+  captureFor,
   changeChecks,
   type EndOptions,
   endChecks,
@@ -55,7 +57,7 @@ export class Run implements HookedRun {
   readonly sink: RunSink | undefined;
   /** @internal The context for nested runs. */
   readonly context: RunContext;
-  /** @internal Whether the run still records data. False if the run has ended or is not sent. */
+  /** @internal Whether the run still records data. False if the run has ended, or is neither sent nor measured. */
   isOpen: boolean;
   /** @internal The call that the run records. Undefined if it records none, or has ended. */
   call: RecordedCall | undefined;
@@ -101,7 +103,8 @@ export class Run implements HookedRun {
     this.#record = record;
     this.#startUs = startUs;
     this.#startMonotonicUs = startMonotonicUs - (stampUs - startUs);
-    this.#capture = capture;
+    const isMeasured = !sampling.isSampled && sink !== undefined && areRunsMeasured();
+    this.#capture = isMeasured ? captureFor({ hideInputs: true, hideOutputs: true }, capture) : capture;
     // Nested runs inherit what a run starts with. The fields of a span are not inherited.
     const inherited = span === undefined ? record : { tags: record.tags, metadata: record.metadata };
     this.keepPayload('inputs', inputs);
@@ -111,12 +114,13 @@ export class Run implements HookedRun {
     } else if (!sampling.isSampled) {
       sink.skip();
       status = 'sampledOut';
+      if (isMeasured) span?.take(record, this);
     } else if (!(span === undefined ? passStart(record, sink) : span.pass(record, this))) {
       status = 'refused';
     }
-    this.isOpen = status === 'kept';
-    if (this.isOpen) observeRun(record, sink);
-    this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
+    this.isOpen = status === 'kept' || isMeasured;
+    if (status === 'kept') observeRun(record, sink);
+    this.#hooks = status === 'kept' ? hooksOf(capture.hooks, options) : undefined;
     if (this.isOpen && sink !== undefined) this.#above = ownerWith(sink, parent);
     if (this.#above?.hasTimedOut) this.#above.hasTimedOut = undefined;
     if (this.isOpen && span === undefined) this.#startCall(start);
@@ -175,7 +179,7 @@ export class Run implements HookedRun {
   event(name: string, data?: Fields): void {
     if (!Run.#isAttached(this, 'event') || !this.isOpen) return;
     this.#events ??= new EventList();
-    this.#events.add(safeText(name), this.#nowUs(), data, this.#capture.payload);
+    this.#events.add(safeText(name), this.#nowUs(), this.context.sampled ? data : undefined, this.#capture.payload);
   }
 
   set(changes: RunChanges): void {
@@ -184,7 +188,8 @@ export class Run implements HookedRun {
 
   attach(name: string, content: AttachmentContent, mimeType?: string): void {
     guard('Run.attach', () => {
-      if (Run.#isAttached(this, 'attach') && this.isOpen) this.#ownAttachments.attach(name, content, mimeType);
+      if (!Run.#isAttached(this, 'attach') || !this.isOpen || !this.context.sampled) return;
+      this.#ownAttachments.attach(name, content, mimeType);
     });
   }
 
@@ -379,8 +384,8 @@ export class Run implements HookedRun {
     // Frees the events and attachments, because the application may keep a reference to the run.
     this.#events = undefined;
     this.#attachments = undefined;
-    if (this.#late === undefined) this.#deliver();
-    else this.#late.whenSettled(() => this.#deliver());
+    if (this.#late === undefined) this.#deliver(endUs);
+    else this.#late.whenSettled(() => this.#deliver(endUs));
   }
 
   #startCall({ options, sink, call }: RunStart): void {
@@ -390,7 +395,7 @@ export class Run implements HookedRun {
     this.#above?.callStarted?.(this.call);
   }
 
-  #deliver(): void {
+  #deliver(endUs: number): void {
     const { call, sink } = this;
     const record = this.#record;
     this.call = undefined;
@@ -399,6 +404,8 @@ export class Run implements HookedRun {
       this.#above?.callEnded?.(call);
     }
     this.#above = undefined;
+    measureRun(record, this.#startUs, endUs);
+    if (!this.context.sampled) return;
     observeRun(record, sink);
     if (sink === undefined) return;
     if (this.complete === undefined) passEnd(record, sink);

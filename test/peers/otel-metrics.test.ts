@@ -2,8 +2,10 @@
 // (https://opentelemetry.io/docs/specs/semconv/otel/sdk-metrics/).
 import { expect, onTestFinished, test } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
-import { runNode } from '../support/program.ts';
-import { asApplication } from './application.ts';
+import { runNode, startProgram } from '../support/program.ts';
+import { asApplication, asInstalled, packagesFor, snippetWith } from './application.ts';
+import { startCollector } from './collector.ts';
+import { laterNode } from './later-node.ts';
 
 const PROGRAM = `
 import { metrics } from '@opentelemetry/api';
@@ -83,4 +85,26 @@ test('the SDK collects the ledger and the durations of requests from the global 
     started,
     started,
   ]);
+});
+
+const tool = "import { traceable } from 'runspan'; traceable(() => 1, { name: 'search', runType: 'tool' })();";
+const scrape = "console.log(await (await fetch('http://localhost:9464/metrics')).text()); process.exit();";
+const send = 'await metrics.getMeterProvider().forceFlush();';
+
+test.each([
+  ['2', 'PrometheusExporter()', scrape],
+  ['3', 'PrometheusExporter()', scrape],
+  ['2', 'OTLPMetricExporter()', send],
+  ['3', 'OTLPMetricExporter()', send],
+])('with SDK %s, the printed set-up with new %s exports the runs', async (line, printed, program) => {
+  const { url, bodies } = await startCollector();
+  const snippet = snippetWith(printed);
+  const code = `${snippet.code}${tool}${program}`;
+  const later = [laterNode(), asInstalled(code, packagesFor(snippet))];
+  const command = line === '2' ? [process.execPath, asApplication(code)] : later;
+  const variables = { RUNSPAN_ENDPOINT: url, OTEL_EXPORTER_OTLP_ENDPOINT: url, RUNSPAN_LOG: 'silent' };
+  const { stdout, stderr } = await startProgram(command, variables).ended;
+  expect(stderr).toBe('');
+  const exported = program === scrape ? stdout : bodies('/v1/metrics').join();
+  expect(exported).toMatch(/"gen_ai.execute_tool.duration"|^gen_ai_execute_tool_duration_count\{.*"search".*\} 1$/m);
 });

@@ -24,6 +24,7 @@ import {
 } from '../../run/encoded-run.ts';
 import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
+import { measureRun } from '../../run/run-meters.ts';
 import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling.ts';
 import { type CapturePolicy, type EndedTexts, type LightRun, passStart, type RunSink } from '../../run/sink.ts';
@@ -71,7 +72,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   /** The ids of the span, in the trace of its root run. The SDK starts another trace for a span below a function. */
   readonly spanIds: RunOwner['spanIds'];
   readonly #startUs: number;
-  readonly #capture: CapturePolicy;
+  #capture: CapturePolicy;
   readonly #index: RowIndex;
   /** Undefined if the span has ended, or its run is not recorded, so that a long chain of spans does not stay in memory. */
   #start: SpanStart | undefined;
@@ -162,14 +163,19 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   }
 
   pass(record: EncodedRun, run: Run): boolean {
-    this.#run = run;
-    this.#record = record;
-    this.#name = record.name;
-    record.source = this;
+    this.take(record, run);
     if (!this.isLight) return passStart(record, this.sink);
     this.isLight = false;
     this.sink.light?.begun(this, record);
     return true;
+  }
+
+  take(record: EncodedRun, run: Run): void {
+    this.#run = run;
+    this.#capture = run.capture;
+    this.#record = record;
+    this.#name = record.name;
+    record.source = this;
   }
 
   describe(): void {
@@ -197,7 +203,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     this.#start = undefined;
     if (run !== undefined) run.call = call;
     if (interruption !== undefined) run?.interrupt(interruption);
-    else run?.finish(Math.max(this.#startUs, hrTimeUs(span?.endTime) ?? this.#startUs));
+    else run?.finish(this.#endUsOf(span));
     this.#release();
     if (call?.isLate === false) ownerWith(this.sink, start.parent)?.callEnded?.(call);
   }
@@ -251,10 +257,13 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     let texts: TextsOfSpan;
     if (planned !== undefined && isBeside !== true) {
       texts = this.#textsOf(planned, start);
+      const { name, runType, measured: metadata } = planned;
+      if (metadata !== undefined) measureRun({ name, runType, metadata }, this.#startUs, this.#endUsOf(span));
     } else {
       const record = this.#recordOf(fields instanceof SpanFields ? fields : this.#fieldsOf(span, start), start);
       if (isBeside === true) markSame(call, record);
       else if (call !== undefined) endCall(this.sink, call, record);
+      measureRun(record, this.#startUs, this.#endUsOf(span));
       observeRun(record, this.sink);
       const { inputs, outputs, events } = record;
       texts = { main: mainJson(record, true), inputs, outputs, events };
@@ -264,6 +273,10 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     if (call?.isLate === false) ownerWith(this.sink, start.parent)?.callEnded?.(call);
     this.sink.light?.end({ id: this.context.id as string, startedAtMs: this.startedAtMs, ...texts });
     return true;
+  }
+
+  #endUsOf(span: SpanLike | undefined): number {
+    return Math.max(this.#startUs, hrTimeUs(span?.endTime) ?? this.#startUs);
   }
 
   #recordOf(fields: SpanFields, { parent }: SpanStart): EncodedRun {

@@ -1,6 +1,7 @@
 import { metadataJson, shownName } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { jsonName } from '../../run/encoded-run.ts';
+import { areRunsMeasured } from '../../run/run-meters.ts';
 import { USAGE } from '../../run/same-call.ts';
 import { isCancelledCall } from '../conventions/ai-sdk.ts';
 import type { Attributes } from '../conventions/values.ts';
@@ -19,6 +20,8 @@ export class PlannedFields extends MappedFields {
   origin = '';
   /** Whether `metadata` has token counts. */
   hasUsageMetadata = false;
+  /** The values of the span in `metadata` as JSON text, by key. Undefined if no meter counts runs. */
+  readonly measured: Map<string, string> | undefined = areRunsMeasured() ? new Map() : undefined;
 }
 
 /**
@@ -80,7 +83,9 @@ export class SpanPlans {
     const dropped = forMetadata(metadata.fields, reader, hiddenNames(capture, index), (key, value) => {
       isTwice ||= key === ORIGIN || keys.has(key);
       fields.hasUsageMetadata ||= key === USAGE;
-      json += this.#pairs.textOf(key, value, rules);
+      const pair = this.#pairs.textOf(key, value, rules);
+      json += pair;
+      fields.measured?.set(key, pair.slice(jsonName(key).length + 1, -1));
     });
     if (isTwice || dropped > 0) return undefined;
     fields.metadata = json + this.#entriesJson;

@@ -69,7 +69,7 @@ export function addGenAi(attributes: NewAttributes, run: DescribedRun): void {
   attributes.set('openinference.span.kind', kind?.kind ?? 'CHAIN');
   if (metadata !== undefined) addMetadata(attributes, metadata);
   if (kind === undefined) return;
-  if (!attributes.has('gen_ai.operation.name')) attributes.set('gen_ai.operation.name', operationOf(kind, metadata));
+  if (!attributes.has('gen_ai.operation.name')) attributes.set('gen_ai.operation.name', usualOperation(kind, metadata));
   if (isAgent) attributes.set('gen_ai.agent.name', name);
   if (runType === 'tool') addTool(attributes, run);
   else if (runType === 'llm') addModelCall(attributes, run);
@@ -79,7 +79,13 @@ export function addGenAi(attributes: NewAttributes, run: DescribedRun): void {
   }
 }
 
-function operationOf({ operation }: Kind, metadata: DescribedRun['metadata']): string {
+/** Returns the operation of a call that a run records: as its span has it, or else by the run type. */
+export function operationOf({ runType, metadata }: Pick<DescribedRun, 'runType' | 'metadata'>): string | undefined {
+  const kind = KINDS.get(runType);
+  return kind && (textOf(parsedJson(metadata?.get('gen_ai.operation.name'))) ?? usualOperation(kind, metadata));
+}
+
+function usualOperation({ operation }: Kind, metadata: DescribedRun['metadata']): string {
   return operation === 'chat' && metadata?.get('ls_model_type') === '"llm"' ? 'text_completion' : operation;
 }
 

@@ -160,9 +160,13 @@ export function attributesOfFields(fields: Fields): NewAttributes {
 /** Matches the name in front of an error's message: `TypeError: x is not a function`. */
 const ERROR_NAME = /^([\w$.]{1,200}): /;
 
+export function errorNameIn(error: string): string | undefined {
+  return ERROR_NAME.exec(error)?.[1];
+}
+
 function errorEvent(error: string, timeUs: number): OtlpEvent {
   const line = firstLine(error).slice(0, MESSAGE_CHARACTERS_MAX);
-  const name = ERROR_NAME.exec(line)?.[1];
+  const name = errorNameIn(line);
   const attributes: NewAttributes = new Map<string, AttributeValue>([
     ['exception.type', name ?? 'Error'],
     ['exception.message', name === undefined ? line : line.slice(name.length + 2)],
