@@ -13,7 +13,7 @@ const LINES = { src: 84_700, test: 97_000 };
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 276,
+  bundle: 283,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
   dist: 4_662,
 };
