@@ -110,11 +110,7 @@ export function contextOf(
  * Returns the context for a run that another process records. Nested runs are sent to `sink`. `spanIds` are the caller's
  * ids in OpenTelemetry.
  */
-export function remoteContext(
-  fields: Pick<RunContext, 'id' | 'traceId' | 'dottedOrder' | 'project' | 'tags' | 'metadata' | 'sampled' | 'heldRate'>,
-  sink: RunSink,
-  spanIds?: RunOwner['spanIds'],
-): RunContext {
+export function remoteContext(fields: Partial<RunContext>, sink: RunSink, spanIds?: RunOwner['spanIds']): RunContext {
   const owner: RunOwner = { packageCopy: PACKAGE_COPY, sink, call: undefined, spanIds };
   // Without the span, whose attributes would stay in memory. It is set when the context becomes current.
   return Object.freeze({ ...rootContext, ...fields, span: undefined, owner });

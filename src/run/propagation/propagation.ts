@@ -111,6 +111,7 @@ interface InheritedFields {
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly sampled: boolean;
+  readonly held?: RunContext['held'];
   /** The sample rate by which the caller drops the trace, if it holds its runs. NaN if the rate is not known. */
   readonly heldRate?: number | undefined;
   /** The trace id of the caller in OpenTelemetry, and the nearest span, if a span is above the caller's run or is the run. */
