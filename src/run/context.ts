@@ -442,7 +442,10 @@ export function sampledBy(span: object, context: RunContext | undefined, exporte
   const { traceFlags = SAMPLED } = sources.spans?.traceOf(span) ?? {};
   if ((traceFlags & SAMPLED) !== 0 || (context !== undefined && isHeld(context))) return context;
   const sink = sinkOf(context, exporter);
-  return sink === undefined || sink.capture.otelSampling === false ? context : leftOut(context);
+  if (sink === undefined || sink.capture.otelSampling === false) return context;
+  // A recorded span without a run is filtered, or has no span processor. Traces that start inside it are held.
+  const isBelowHeld = sink.hold && startsTrace(context) && (span as { isRecording?(): boolean }).isRecording?.();
+  return isBelowHeld === true ? { ...(context ?? rootContext), heldRate: Number.NaN } : leftOut(context);
 }
 
 /** Returns a context in which the first run starts a trace that is left out. */
