@@ -73,8 +73,8 @@ const ORDER_MAX = 4_096;
  * Propagates the current run to other processes. Spans in those processes become children of the run, in the same
  * trace. Add the propagator to a `CompositePropagator`, after the W3C propagators. Both processes need a
  * `RunPropagator` and a `RunSpanProcessor`. The propagator writes the header `runspan-trace`, and the W3C `baggage`
- * members `runspan-project` and `runspan-sampled`. Other baggage members are kept. The propagator reads the same
- * headers, and accepts `langsmith-trace` instead of `runspan-trace`.
+ * members `runspan-project`, `runspan-sampled` and `runspan-held`. Other baggage members are kept. The propagator reads
+ * the same headers, and accepts `langsmith-trace` instead of `runspan-trace`.
  *
  * If tracing is off or suppressed, no headers are written. The same applies if the run's `dotted_order` exceeds 4,096
  * characters. Invalid headers are ignored. The methods never throw.

@@ -25,7 +25,8 @@ export interface RunSamplerOptions {
  * belong to the same traces. A span without a parent span gets the decision of the current run. If there is no current
  * run, the decision depends on the trace id. All other spans get the decision of their parent span. While tracing is
  * off, all traces are sampled unless an option is set. With `keep`, spans of traces that the sample rate drops are
- * recorded, but not sampled: span processors receive them, and the exporters of OpenTelemetry do not.
+ * recorded, but not sampled: span processors receive them, and the exporters of OpenTelemetry do not. A
+ * `ParentBasedSampler` around this sampler would leave out the spans below them.
  */
 export class RunSampler {
   readonly #given: Capturing | undefined;
@@ -52,10 +53,11 @@ export class RunSampler {
     const parent = trace.getSpanContext(parentContext);
     const hasParent = parent !== undefined && isSpanContextValid(parent);
     if (hasParent && (parent.traceFlags & SAMPLED) !== 0) return RECORD_AND_SAMPLED;
+    const present = currentSink();
+    if (hasParent && present?.hold !== undefined && trace.getSpan(parentContext)?.isRecording()) return RECORD;
     const around = isRoot(parentContext) ? undefined : runAbove(parentContext);
     // A parent span that is not sampled decides, unless its run is held.
     if (hasParent && (around === undefined || !isHeld(around))) return NOT_RECORD;
-    const present = currentSink();
     const sink = this.#given && { ...this.#given, hold: present?.hold };
     const { isSampled, hold } = sample({ name: runNameOf(spanName) }, around, sink ?? present, {
       traceId,

@@ -110,11 +110,7 @@ export function contextOf(
  * Returns the context for a run that another process records. Nested runs are sent to `sink`. `spanIds` are the caller's
  * ids in OpenTelemetry.
  */
-export function remoteContext(
-  fields: Pick<RunContext, 'id' | 'traceId' | 'dottedOrder' | 'project' | 'tags' | 'metadata' | 'sampled' | 'heldRate'>,
-  sink: RunSink,
-  spanIds?: RunOwner['spanIds'],
-): RunContext {
+export function remoteContext(fields: Partial<RunContext>, sink: RunSink, spanIds?: RunOwner['spanIds']): RunContext {
   const owner: RunOwner = { packageCopy: PACKAGE_COPY, sink, call: undefined, spanIds };
   // Without the span, whose attributes would stay in memory. It is set when the context becomes current.
   return Object.freeze({ ...rootContext, ...fields, span: undefined, owner });
@@ -446,7 +442,10 @@ export function sampledBy(span: object, context: RunContext | undefined, exporte
   const { traceFlags = SAMPLED } = sources.spans?.traceOf(span) ?? {};
   if ((traceFlags & SAMPLED) !== 0 || (context !== undefined && isHeld(context))) return context;
   const sink = sinkOf(context, exporter);
-  return sink === undefined || sink.capture.otelSampling === false ? context : leftOut(context);
+  if (sink === undefined || sink.capture.otelSampling === false) return context;
+  // A recorded span without a run is filtered, or has no span processor. Traces that start inside it are held.
+  const isBelowHeld = sink.hold && startsTrace(context) && (span as { isRecording?(): boolean }).isRecording?.();
+  return isBelowHeld === true ? { ...(context ?? rootContext), heldRate: Number.NaN } : leftOut(context);
 }
 
 /** Returns a context in which the first run starts a trace that is left out. */

@@ -49,10 +49,10 @@ export function sample(
   if (parent?.sampled === false) return LEFT_OUT;
   const { held, heldRate, id: parentId } = parent ?? {};
   if (held !== undefined) return held.state === 'leftOut' ? LEFT_OUT : { ...SAMPLED, hold: () => held };
-  if (heldRate !== undefined) return dropped(undefined, heldRate, sink);
+  if (heldRate !== undefined && parentId !== undefined) return dropped(undefined, heldRate, sink);
   if (sink === undefined || parentId !== undefined) return SAMPLED;
   const { sampling: decide, otelSampling } = sink.capture;
-  const isSpanSampled = span === undefined || (span.traceFlags & SAMPLED_FLAG) !== 0;
+  const isSpanSampled = heldRate === undefined && (span === undefined || (span.traceFlags & SAMPLED_FLAG) !== 0);
   if (decide === undefined) return isSpanSampled ? SAMPLED : dropped(undefined, Number.NaN, sink);
   const spanTrace = span?.traceId ?? (run.root === true || otelSampling === false ? undefined : spanTraceId());
   const traceId = spanTrace ?? run.id?.toLowerCase() ?? newRunId(clock.nowUs());

@@ -59,3 +59,16 @@ test('a request without a recorded call that calls another program is the root o
     '    work /called/http',
   ]);
 });
+
+const places = [['two processes', 'apart'], ['one process']];
+test.each(places)('with `keep`, the 10 failed and slow of 1,000 traces in %s arrive, whole', async (_, ...args) => {
+  const kept = join(root, 'test/integrations/programs/kept.mjs');
+  const command = [process.execPath, '--import', 'runspan/register', kept, ...args];
+  const env = { RUNSPAN_SAMPLE_RATE: '0', RUNSPAN_KEEP: 'error,slow>2s' };
+  const { code, stderr, runs, tree } = await registered(command, env);
+  const paths = [0, 100, 150, 300, 400, 450, 600, 700, 750, 900].map((at) => `/${at % 150 ? 'slow' : 'broken'}-${at}`);
+  const expected = paths.flatMap((path) => [path, `  GET ${path}`, `    work ${path}`]);
+  expect({ code, stderr, tree }).toEqual({ code: 0, stderr: '', tree: expected });
+  const rules = runs.map(({ extra }) => `${extra?.metadata?.sampling} ${extra?.metadata?.sample_rate}`).toSorted();
+  expect(rules).toEqual([...Array(21).fill('kept-error 0'), ...Array(9).fill('kept-slow 0')]);
+});

@@ -7,7 +7,9 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { configure, withContext } from '#src/index.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { Client, getLangchainCallbacks, RunnableTraceable, RunTree, traceable } from '#src/langsmith.ts';
+import { overrideSink } from '#src/run/sink.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
+import { keeping } from '../otel/set-up.ts';
 import { environmentOf } from '../support/environment.ts';
 import { startReceiver } from '../support/receiver.ts';
 
@@ -116,6 +118,17 @@ test('a run that is posted from a queue is recorded below its parent, and a tree
   await queue(() => child.postRun());
   await tree.postRun();
   expect(treeOf(recorder.runs)).toEqual({ parent: { posted: {}, child: {} }, root: {} });
+});
+
+test('steps, and the functions inside them, follow the held trace of their function', async () => {
+  await service();
+  const { sink, arrived } = keeping(() => 0);
+  onTestFinished(overrideSink(sink));
+  const below = traceable(() => Promise.reject(new Error('broke')), { name: 'below' });
+  const chain = RunnableLambda.from(() => below().catch(() => 1)).withConfig({ runName: 'chain' });
+  await traceable(() => chain.invoke(1), { name: 'held' })();
+  await awaitAllCallbacks();
+  expect(arrived()).toEqual(['below kept-error 0', 'chain kept-error 0', 'held kept-error 0']);
 });
 
 test('a client of another service records the steps that a handler sends to the exporter', async () => {

@@ -14,7 +14,7 @@ import { startRun, toHeaders, traceable, withRun } from '#src/index.ts';
 import { RunPropagator, type RunPropagatorOptions, RunSpanProcessor } from '#src/otel.ts';
 import { recordRuns } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
-import { below, inSpan, noting, notingSink, runNamed, setUp, tree } from './set-up.ts';
+import { below, inSpan, keeping, noting, notingSink, runNamed, setUp, tree } from './set-up.ts';
 
 const ROOT = '0195c0de-0000-7000-8000-000000000001';
 const LAST = '0195c0de-0000-7000-8000-000000000002';
@@ -78,9 +78,9 @@ describe('inject', () => {
       expect(carrier).toEqual(toHeaders(run));
       expect(toHeaders(run).baggage).toMatch(/runspan-tags=.*runspan-metadata=/);
     });
-    const { sink } = notingSink({ sampling: () => false });
-    const baggage = traceable(() => injected().baggage, { exporter: sink })();
-    expect(baggage).toBe('runspan-sampled=false,runspan-project=default');
+    const baggageOf = (sink: typeof exporter) => traceable(() => injected().baggage, { exporter: sink })();
+    expect(baggageOf(notingSink({ sampling: () => false }).sink)).toBe('runspan-sampled=false,runspan-project=default');
+    expect(baggageOf(keeping(() => 0.25).sink)).toBe('runspan-sampled=false,runspan-held=0.25,runspan-project=default');
   });
 
   const members = 'runspan-project=default';

@@ -1,9 +1,10 @@
 import {
   type Context,
   context,
+  defaultTextMapGetter,
   INVALID_SPAN_CONTEXT,
   ROOT_CONTEXT,
-  type Span,
+  SpanStatusCode,
   type Tracer,
   trace,
 } from '@opentelemetry/api';
@@ -12,10 +13,11 @@ import {
   AlwaysOffSampler,
   BasicTracerProvider,
   type IdGenerator,
+  InMemorySpanExporter,
   ParentBasedSampler,
   type Sampler,
+  SimpleSpanProcessor,
   type SpanProcessor,
-  TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -23,10 +25,13 @@ import { fromHeaders, startRun, toHeaders, traceable, traced, traceMethods, with
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { RunPropagator, RunSampler, RunSpanProcessor } from '#src/otel.ts';
+import { currentContext, rootContext } from '#src/run/context.ts';
+import { requestHeaders } from '#src/run/propagation/propagation.ts';
 import { samplingDecision } from '#src/run/sampling.ts';
 import { overrideSink } from '#src/run/sink.ts';
 import { recordRuns } from '#src/testing.ts';
-import { below, inSpan, nest, notingSink, runNamed, setUp, soon, tree } from './set-up.ts';
+import { cases } from '../support/campaign.ts';
+import { below, inSpan, keeping, lightInto, nest, notingSink, runNamed, setUp, soon, tree } from './set-up.ts';
 
 const parentBased = (root: Sampler): Sampler => new ParentBasedSampler({ root });
 const off = () => setUp({ sampler: new AlwaysOffSampler() });
@@ -272,12 +277,13 @@ describe('while OpenTelemetry suppresses tracing', () => {
 });
 
 describe('our own sampling', () => {
-  test('applies after the sampling of OpenTelemetry', async () => {
+  test('applies after the sampling of OpenTelemetry, also in called programs', async () => {
     const { tracer } = samplingOnly('sampled');
     const { sink, asked } = notingSink({ sampling: () => false });
     onTestFinished(overrideSink(sink));
-    await nest(tracer, 'sampled > run');
-    expect(asked).toEqual(['skip', 'skip']);
+    const called = () => withRun(fromHeaders({ ...requestHeaders(currentContext() ?? rootContext) }), work);
+    await nest(tracer, 'sampled > run', called);
+    expect(asked).toEqual(['skip', 'skip', 'skip']);
   });
 
   test('makes one decision for all runs in an OpenTelemetry trace, based on its trace id', async () => {
@@ -298,41 +304,112 @@ describe('our own sampling', () => {
 
 interface Node {
   readonly isSpan: boolean;
+  readonly isModelWork: boolean;
+  readonly hasFailed: boolean;
   readonly children: readonly Node[];
 }
 
 const { forest } = fc.letrec<{ forest: Node[]; node: Node }>((tie) => ({
-  node: fc.record({ isSpan: fc.boolean(), children: fc.oneof({ depthSize: 'small' }, fc.constant([]), tie('forest')) }),
+  node: fc.record({
+    ...{ isSpan: fc.boolean(), isModelWork: fc.boolean(), hasFailed: fc.nat(3).map((number) => number === 0) },
+    children: fc.oneof({ depthSize: 'medium' }, fc.constant([]), tie('forest')),
+  }),
   forest: fc.array(tie('node'), { maxLength: 4 }),
 }));
 
-test('exactly the runs are recorded whose first span OpenTelemetry samples', async () => {
+const isMarked = ({ attributes }: { attributes: object }) => 'openinference.span.kind' in attributes;
+const isSampled = (name: string) => name.startsWith('sampled');
+const byName = parentBased({ shouldSample: (_, __, name) => ({ decision: isSampled(name) ? 2 : 0 }) });
+
+test.each<[string, 'all' | 'llm' | typeof isMarked, Sampler?]>([
+  ['whose first span another sampler samples', 'all', byName],
+  ['of sampled and failed traces, with `keep`', 'all'],
+  ['of sampled and failed traces, with `keep` and only model calls', 'llm'],
+  ['of sampled and failed traces, with `keep` and a filter', isMarked],
+])('exactly the runs are recorded %s', async (_, shouldExport, sampler) => {
   setUp({ processors: [] });
-  await fc.assert(
-    fc.asyncProperty(forest, fc.double({ min: 0, max: 1, noNaN: true }), async (trees, ratio) => {
-      const recorder = recordRuns();
-      const processor = new RunSpanProcessor({ shouldExport: 'all' });
-      const sampler = parentBased(new TraceIdRatioBasedSampler(ratio));
-      const tracer = new BasicTracerProvider({ spanProcessors: [processor], sampler }).getTracer('test');
-      const expected: string[] = [];
-      let count = 0;
-      const visit = async ({ isSpan, children }: Node, decision: boolean | undefined): Promise<void> => {
-        const name = `${isSpan ? 'span' : 'run'} ${count++}`;
-        const inside = async (span?: Span) => {
-          const isKept = decision ?? (span && span.spanContext().traceFlags === 1);
-          if (isKept !== false) expected.push(name);
-          await soon();
-          await Promise.all(children.map((child) => visit(child, isKept)));
-        };
-        await (isSpan ? inSpan(tracer, name, inside) : traceable(() => inside(), { name })());
+  const isRun = ({ isSpan, isModelWork, children }: Node): boolean =>
+    !isSpan || isModelWork || shouldExport === 'all' || (shouldExport === 'llm' && children.some(isRun));
+  const property = fc.asyncProperty(forest, forest, async (dropped, sampled) => {
+    const { sink, arrived } = keeping(sampler ? undefined : ({ name }) => isSampled(name) || 0);
+    const stop = overrideSink(sampler ? { ...sink, hold: undefined } : sink);
+    const others = new InMemorySpanExporter();
+    const spanProcessors = [new RunSpanProcessor({ shouldExport }), new SimpleSpanProcessor(others)];
+    const provider = new BasicTracerProvider({ sampler: sampler ?? new RunSampler(), spanProcessors });
+    const traces: { readonly names: string[]; rule: string | undefined }[] = [];
+    const spans: string[] = [];
+    const late: (() => void)[] = [];
+    let count = 0;
+    const visit = async (node: Node, tree: string, above?: (typeof traces)[number]): Promise<unknown> => {
+      const name = `${tree} ${++count}`;
+      const isLate = count % 4 === 0;
+      const isCut = sampler !== undefined && node.isSpan && !isSampled(name);
+      const first = { names: [], rule: sampler || isSampled(name) ? '' : undefined };
+      const own = isRun(node) ? ((isCut ? undefined : above) ?? first) : undefined;
+      if (isCut) first.rule = 'left out';
+      if (own === first) traces.push(first);
+      own?.names.push(name);
+      const inside = async () => {
+        await soon();
+        await Promise.all(node.children.map((child) => visit(child, tree, own ?? above)));
+        if (node.hasFailed) throw new Error('broke');
       };
-      await Promise.all(trees.map((one) => visit(one, undefined)));
-      await processor.shutdown();
-      recorder.stop();
-      expect(recorder.runs.map(({ name }) => name).toSorted()).toEqual(expected.toSorted());
-    }),
-    { numRuns: 50 },
-  );
+      const ended = () => {
+        if (own) own.rule ??= (node.hasFailed && 'kept-error 0') || (own === first ? 'left out' : undefined);
+      };
+      if (!node.isSpan) return traceable(inside, { name })().catch(soon).then(ended);
+      if (isSampled(name)) spans.push(name);
+      const attributes = node.isModelWork ? { 'openinference.span.kind': 'AGENT' } : {};
+      const span = provider.getTracer('test').startSpan(name, { attributes });
+      await context.with(below(span), inside).catch(() => span.setStatus({ code: SpanStatusCode.ERROR }));
+      late.push(() => span.end(), ended);
+      if (!isLate) for (const end of late.splice(-2)) end();
+    };
+    const trees = [...dropped.map((node) => visit(node, 'dropped')), ...sampled.map((node) => visit(node, 'sampled'))];
+    await Promise.all(trees);
+    for (const end of late) end();
+    stop();
+    const kept = traces.filter(({ rule }) => rule !== 'left out');
+    const expected = kept.flatMap(({ names, rule }) => names.map((name) => `${name} ${rule}`.trim()));
+    expect(arrived()).toEqual(expected.toSorted());
+    const seen = others.getFinishedSpans().map(({ name }) => name);
+    expect(seen.toSorted()).toEqual(spans.toSorted());
+  });
+  const plain = { isSpan: true, isModelWork: false, hasFailed: true, children: [] };
+  const known: [Node[], Node[]][] = [[[{ ...plain, children: [plain] }], []]];
+  await fc.assert(property, { numRuns: cases(500, known), examples: known });
+});
+
+const recordsAll: Sampler = { shouldSample: () => ({ decision: 1 }) };
+const headers = { 'runspan-trace': startRun({ name: 'caller' }).dottedOrder, baggage: 'runspan-held=0.25' };
+const held = new RunPropagator().extract(remote('00'), headers, defaultTextMapGetter);
+
+test.each<[string, Sampler | undefined, Context, string?]>([
+  ['nothing, if another sampler does not record it', new AlwaysOffSampler(), ROOT_CONTEXT],
+  ['all, if another sampler records it', recordsAll, ROOT_CONTEXT, ' kept-error'],
+  ['nothing, if the caller has left it out', undefined, remote('00')],
+  ['nothing, if the caller has left it out, and another sampler records it', recordsAll, remote('00')],
+  ['all, if the caller has sampled it', parentBased(new AlwaysOffSampler()), remote('01'), ''],
+  ['all at the rate of the caller, if the caller holds it', undefined, held, ' kept-error 0.25'],
+])('with `keep`, of a failed trace arrives %s', async (_, sampler = new RunSampler(), caller, rule) => {
+  const { tracer } = setUp({ sampler });
+  const { sink, arrived } = keeping();
+  onTestFinished(overrideSink(sink));
+  const fail = () => Promise.reject(new Error('broke'));
+  await context.with(caller, () => nest(tracer, 'span > run 1 > inner > run 2', fail).catch(soon));
+  const names = rule === undefined ? [] : ['inner', 'run 1', 'run 2', 'span'];
+  expect(arrived()).toEqual(names.map((name) => name + rule));
+});
+
+test('a span with another exporter follows the held run around it', async () => {
+  const { sink, asked } = notingSink();
+  const exporter = { ...sink, light: lightInto([], () => true) };
+  const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter, shouldExport: 'all' })] });
+  const run = startRun({ name: 'run', exporter: keeping(() => 0).sink });
+  await withRun(run, () => inSpan(tracer, 'span', soon));
+  expect(asked).toEqual([]);
+  run.fail('broke');
+  expect(asked).toEqual(['start span', 'end span']);
 });
 
 describe('RunSampler', () => {

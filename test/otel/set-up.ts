@@ -2,6 +2,8 @@ import { context, type Span, type Tracer, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider, type Sampler, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { onTestFinished } from 'vitest';
+import { HeldTraces } from '#src/delivery/held-traces.ts';
+import { Ledger } from '#src/delivery/ledger.ts';
 import { traceable } from '#src/index.ts';
 import { RunSpanProcessor, type SpanLike } from '#src/otel.ts';
 import { describeOpenRun, type EncodedRun } from '#src/run/encoded-run.ts';
@@ -128,6 +130,17 @@ export function notingSink(capture: Partial<RunSink['capture']> = {}, accepts = 
     },
   };
   return { sink, asked, runs };
+}
+
+/** Creates a noting sink with `keep: ['error']`. `arrived` returns each run as `name rule rate`. */
+export function keeping(sampling?: RunSink['capture']['sampling']) {
+  const { sink, runs } = notingSink({ sampling });
+  const rules = { onError: true, slowMs: Number.POSITIVE_INFINITY, functions: [] };
+  const held = new HeldTraces({ rules, counts: new Ledger().counts, ageMs: 1, monotonicMs: () => 0, decided() {} });
+  const line = ({ name, metadata = new Map() }: EncodedRun) =>
+    [name, metadata.get('sampling'), metadata.get('sample_rate')].join(' ').replaceAll('"', '').trim();
+  const arrived = () => [...new Set(runs.map(line))].toSorted();
+  return { sink: { ...sink, hold: (rate: number) => held.hold(rate) }, arrived };
 }
 
 /** Creates the part of a sink that takes light runs. Runs that end light are added to a list. */

@@ -9,11 +9,13 @@ import {
   type FromHeadersOptions,
   fromHeaders,
   parseBaggage,
+  requestHeaders,
   toHeaders,
 } from '#src/run/propagation/propagation.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { currentRun, startRun, withExporter, withRun } from '#src/run/start-run.ts';
 import { unhandledRejections } from '../base/rejections.ts';
+import { keeping } from '../otel/set-up.ts';
 import { cases } from '../support/campaign.ts';
 import { codePoint } from '../support/code-point.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -138,6 +140,30 @@ describe('headers', () => {
       below(toHeaders(startRun({ name: 'kept', exporter: makeSink() })), { sampling }).exporter.started,
     ).toHaveLength(1);
   });
+});
+
+test.each([
+  ['runspan-sampled=false,runspan-held=0.25', ['work kept-error 0.25']],
+  ['runspan-sampled=false,runspan-held=NaN', ['work kept-error']],
+  ['runspan-sampled=false', []],
+  ['runspan-sampled=false,runspan-held=1.01', []],
+  ['runspan-held=-1', ['work']],
+])('with `keep` and the headers %s, of a failed run arrives %j', (baggage, expected) => {
+  const { sink, arrived } = keeping();
+  const remote = fromHeaders({ 'runspan-trace': ORDER, baggage });
+  withExporter(sink, () => withRun(remote, () => startRun({ name: 'work' }).fail('broke')));
+  expect(arrived()).toEqual(expected);
+});
+
+test('the headers of a held run say that it is left out, also after it is kept', () => {
+  const run = startRun({ name: 'root', exporter: keeping(() => 0.25).sink });
+  const all = () => [toHeaders(run), { ...requestHeaders(run.context) }];
+  const first = all();
+  const request = { baggage: 'runspan-sampled=false,runspan-held=0.25', traceparent: expect.stringMatching(/-00$/) };
+  expect(first).toMatchObject([{ baggage: `${request.baggage},runspan-project=default` }, request]);
+  run.fail('broke');
+  expect(all()).toEqual(first);
+  expect(first.map((headers) => below(headers).exporter.skipped)).toEqual([1, 1]);
 });
 
 describe('tags and metadata of headers', () => {

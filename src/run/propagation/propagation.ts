@@ -111,6 +111,7 @@ interface InheritedFields {
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly sampled: boolean;
+  readonly held?: RunContext['held'];
   /** The sample rate by which the caller drops the trace, if it holds its runs. NaN if the rate is not known. */
   readonly heldRate?: number | undefined;
   /** The trace id of the caller in OpenTelemetry, and the nearest span, if a span is above the caller's run or is the run. */
@@ -168,13 +169,14 @@ function inheritedFields(baggage: BaggageMember[], prefix: string, accept: reado
   const projectId = accepted('project', 'project-id')?.slice(0, TEXT_MAX);
   const tags = accepted('tags');
   const metadata = parsedJson(accepted('metadata'));
-  const heldRate = baggageValue(baggage, `${prefix}-held`);
+  const held = baggageValue(baggage, `${prefix}-held`);
+  const heldRate = Number(held);
   return {
     project: projectId ? { id: projectId } : accepted('project')?.slice(0, TEXT_MAX) || undefined,
     tags: tagsIn(prefix === 'langsmith' ? tags?.split(',') : parsedJson(tags)),
     metadata: isFields(metadata) ? metadata : undefined,
     sampled: baggageValue(baggage, `${prefix}-sampled`) !== 'false',
-    heldRate: heldRate === undefined ? undefined : Number(heldRate),
+    heldRate: held === 'NaN' || (heldRate >= 0 && heldRate <= 1) ? heldRate : undefined,
   };
 }
 
@@ -239,11 +241,17 @@ export function requestHeaders(context: RunContext): RequestHeaders | undefined 
   const order = orderToSend('propagation', context, REQUEST_ORDER_MAX);
   if (order === undefined) return undefined;
   const ids = (parseDottedOrder(order) ?? []).map(({ id }) => hexOf(id));
-  const { traceId = otelTraceIdOf(context) ?? ids.at(0), spanId = ids.at(-1)?.slice(16) } =
-    (context.sampled && spanOf(context)) || {};
-  const traceparent = `00-${traceId}-${spanId}-0${context.sampled && !isHeld(context) ? 1 : 0}`;
+  // `fromHeaders` reads the flag 0 only beside the trace id of the runs.
+  const isSent = context.sampled && !isHeld(context);
+  const { traceId = (isSent && otelTraceIdOf(context)) || ids.at(0), spanId = ids.at(-1)?.slice(16) } =
+    (isSent && spanOf(context)) || {};
+  const traceparent = `00-${traceId}-${spanId}-0${isSent ? 1 : 0}`;
   const rate = heldRateOf(context);
-  return { 'runspan-trace': order, traceparent, ...(rate !== undefined && { baggage: `runspan-held=${rate}` }) };
+  return {
+    'runspan-trace': order,
+    traceparent,
+    ...(rate !== undefined && { baggage: `runspan-sampled=false,runspan-held=${rate}` }),
+  };
 }
 
 /**

@@ -5,7 +5,8 @@ import { flush, traceable } from 'runspan';
 const server = createServer(async ({ url }, response) => {
   traceable(() => url, { name: `work ${url}` })();
   // The responses come in another order than the requests.
-  await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
+  await new Promise((resolve) => setTimeout(resolve, url.startsWith('/slow') ? 2_500 : Math.random() * 5));
+  if (url.startsWith('/broken')) response.statusCode = 500;
   response.end('done');
 });
 
