@@ -156,12 +156,13 @@ class Trace implements HeldTrace {
     }
     const held = run.sinkState as HeldRun;
     held.isEnded = true;
-    const grown = sizeOf(run) - held.bytes;
-    held.bytes += grown;
-    this.#bytes += grown;
     if (this.#traces.options.rules.onError && hasFailed(run)) this.#keep('kept-error');
     else if (held === this.#runs[0]) this.decide();
-    else this.#traces.add(0, grown);
+    else {
+      const grown = sizeOf(run) - held.bytes;
+      this.#bytes += grown;
+      this.#traces.add(0, grown);
+    }
   }
 
   /** Called when the first run has ended, or will not end before the process does. */
