@@ -156,8 +156,7 @@ class Trace implements HeldTrace {
     }
     const held = run.sinkState as HeldRun;
     held.isEnded = true;
-    if (this.#traces.options.rules.onError && hasFailed(run)) this.#keep('kept-error');
-    else if (held === this.#runs[0]) this.decide();
+    if (held === this.#runs[0] || (this.#traces.options.rules.onError && hasFailed(run))) this.decide();
     else {
       const grown = sizeOf(run) - held.bytes;
       this.#bytes += grown;
@@ -165,13 +164,15 @@ class Trace implements HeldTrace {
     }
   }
 
-  /** Called when the first run has ended, or will not end before the process does. */
+  /** Called when a run has failed, or the first run has ended or will not end before the process does. */
   decide(): void {
     const { rules, monotonicMs } = this.#traces.options;
     const [first] = this.#runs as [HeldRun];
     const { startTime, endTime } = first.run;
     const durationMs = endTime === undefined ? monotonicMs() - this.startedAtMs : msBetween(startTime, endTime);
-    if (durationMs > rules.slowMs) this.#keep('kept-slow');
+    // A failed run may still wait for late content.
+    if (rules.onError && this.#runs.some(({ run }) => hasFailed(run))) this.#keep('kept-error');
+    else if (durationMs > rules.slowMs) this.#keep('kept-slow');
     else if (rules.functions.length > 0 && this.#isSelected(durationMs)) this.#keep('kept-function');
     else this.leaveOut();
   }
