@@ -125,8 +125,8 @@ class Trace implements HeldTrace {
   #bytes = 0;
   /** The rule that keeps the trace. */
   #reason = '';
-  /** Whether a sink has refused a run. It then refuses all later ones, so that a trace is not sent with gaps. */
-  #isRefused = false;
+  /** The sink that has refused a run. It then refuses all later ones, so that a trace is not sent with gaps. */
+  #refusing: HoldingSink | undefined;
 
   constructor(traces: HeldTraces, rate: number, startedAtMs: number) {
     this.#traces = traces;
@@ -210,10 +210,10 @@ class Trace implements HeldTrace {
     if (!Number.isNaN(this.rate)) metadata.set('sample_rate', String(this.rate));
     run.metadata = metadata;
     encodeLate(run);
-    if (this.#isRefused) run.refused = true;
+    if (this.#refusing === sink) run.refused = true;
     if (sink.start(run)) return true;
     run.refused = true;
-    this.#isRefused = true;
+    this.#refusing = sink;
     return false;
   }
 
