@@ -207,7 +207,7 @@ class Trace implements HeldTrace {
 
   #pass(run: EncodedRun, sink: HoldingSink): boolean {
     const metadata = new Map(run.metadata).set('sampling', JSON.stringify(this.#reason));
-    if (!Number.isNaN(this.rate)) metadata.set('sample_rate', String(this.rate));
+    if (Number.isFinite(this.rate)) metadata.set('sample_rate', String(this.rate));
     run.metadata = metadata;
     encodeLate(run);
     if (this.#refusing === sink) run.refused = true;
