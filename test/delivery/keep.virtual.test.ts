@@ -242,15 +242,17 @@ describe('with keep', () => {
     expect(scene.stats()).toMatchObject({ created: 1, sampledOut: 2, held: 0 });
   });
 
-  it('an exporter that retires waits for its held traces', async () => {
-    const { scene, arrived } = await holding({ keep: ['error'] }, { lingerMs: 1 });
+  it('an exporter that retires waits for its held traces, at most `limits.openRunAgeMs`', async () => {
+    const { scene, arrived } = await holding({ keep: ['error'] }, { lingerMs: 1, openRunAgeMs: 3_000 });
     const root = scene.start('root');
+    scene.start('never ends');
     scene.exporter.retire();
-    await advance(1_000);
-    expect(scene.isClosed).toBe(false);
+    await advance(2_000);
     root.fail('broke');
-    await advance(1_000);
-    expect([arrived(), scene.isClosed]).toEqual([['root kept-error'], true]);
+    await advance(999);
+    expect([arrived(), scene.isClosed]).toEqual([['root kept-error'], false]);
+    await advance(1);
+    expect([scene.stats().sampledOut, scene.isClosed]).toEqual([1, true]);
   });
 
   it('a trace that the full queue refuses is refused whole', async () => {
