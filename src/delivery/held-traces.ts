@@ -127,6 +127,7 @@ class Trace implements HeldTrace {
   #reason = '';
   /** The sink that has refused a run. It then refuses all later ones, so that a trace is not sent with gaps. */
   #refusing: HoldingSink | undefined;
+  #isDeciding = false;
 
   constructor(traces: HeldTraces, rate: number, startedAtMs: number) {
     this.#traces = traces;
@@ -149,16 +150,23 @@ class Trace implements HeldTrace {
   }
 
   end(run: EncodedRun, sink: HoldingSink): void {
-    if (this.state !== 'held') {
-      if (this.state === 'kept' && !run.refused) sink.end(run);
-      else releaseRun(run);
-      return;
-    }
-    const held = run.sinkState as HeldRun;
-    held.isEnded = true;
-    if (held === this.#runs[0] || (this.#traces.options.rules.onError && hasFailed(run))) this.decide();
+    const held = run.sinkState;
+    if (this.state === 'leftOut' || run.refused) releaseRun(run);
+    else if (held instanceof HeldRun) this.#ended(held);
     else {
-      const grown = sizeOf(run) - held.bytes;
+      // The decision may have come while the payload was read.
+      encodeLate(run);
+      sink.end(run);
+    }
+  }
+
+  /** During a decision, functions of the application may end runs, which the decision then includes. */
+  #ended(held: HeldRun): void {
+    held.isEnded = true;
+    if (this.state !== 'held') return;
+    if (held === this.#runs[0] || (this.#traces.options.rules.onError && hasFailed(held.run))) this.decide();
+    else {
+      const grown = sizeOf(held.run) - held.bytes;
       this.#bytes += grown;
       this.#traces.add(0, grown);
     }
@@ -166,6 +174,8 @@ class Trace implements HeldTrace {
 
   /** Called when a run has failed, or the first run has ended or will not end before the process does. */
   decide(): void {
+    if (this.#isDeciding) return;
+    this.#isDeciding = true;
     const { rules, monotonicMs } = this.#traces.options;
     const [first] = this.#runs as [HeldRun];
     const { startTime, endTime } = first.run;
@@ -187,10 +197,10 @@ class Trace implements HeldTrace {
 
   #keep(reason: string): void {
     this.#reason = reason;
-    for (const { run, sink, isEnded } of this.#decided('kept')) {
-      run.sinkState = undefined;
+    for (const held of this.#decided('kept')) {
+      const { run, sink } = held;
       const isAccepted = this.#pass(run, sink);
-      if (!isEnded) continue;
+      if (!held.isEnded) continue;
       if (isAccepted) sink.end(run);
       else releaseRun(run);
     }
@@ -198,6 +208,7 @@ class Trace implements HeldTrace {
   }
 
   #decided(state: HeldTrace['state']): readonly HeldRun[] {
+    if (this.state !== 'held') return [];
     const runs = this.#runs;
     this.state = state;
     this.#runs = [];
@@ -210,6 +221,7 @@ class Trace implements HeldTrace {
     if (Number.isFinite(this.rate)) metadata.set('sample_rate', String(this.rate));
     run.metadata = metadata;
     encodeLate(run);
+    run.sinkState = undefined;
     if (this.#refusing === sink) run.refused = true;
     if (sink.start(run)) return true;
     run.refused = true;

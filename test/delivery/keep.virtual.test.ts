@@ -4,6 +4,8 @@ import '../support/virtual-timers.ts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ConfigureOptions } from '#src/config/options.ts';
+import { redact } from '#src/index.ts';
+import { LateValue } from '#src/run/late-content.ts';
 import type { Run } from '#src/run/run.ts';
 import type { EndedTrace } from '#src/run/sink.ts';
 import { addsUp } from '../support/adds-up.ts';
@@ -167,8 +169,9 @@ describe('with keep', () => {
     expect(seen[0]?.runs[0]).toMatchObject({ name: 'root 1', inputs: { q: 'why' }, outputs: { ok: true } });
   });
 
-  it('a function that throws, or returns a promise, keeps no trace and harms nothing', async () => {
+  it('a function that closes the exporter, throws, or returns a promise, keeps no trace and harms nothing', async () => {
     const throwing = () => {
+      void scene.exporter.close();
       throw new Error('rule broke');
     };
     const { scene, arrived } = await holding({ keep: [throwing, (async () => true) as never] });
@@ -253,6 +256,19 @@ describe('with keep', () => {
     expect([arrived(), scene.isClosed]).toEqual([['root kept-error'], false]);
     await advance(1);
     expect([scene.stats().sampledOut, scene.isClosed]).toEqual([1, true]);
+  });
+
+  it('a trace is kept for a failed run that waits for late content, with the ends of runs that a redaction function ends', async () => {
+    const redaction = redact({ patterns: [/secret/], replace: () => String(open.end()) });
+    const { scene, arrived } = await holding({ keep: ['error'], redact: redaction });
+    const root = scene.start('root', { inputs: { text: 'secret' } });
+    const open = scene.start('open', {}, root);
+    const failed = scene.start('failed', {}, root);
+    failed.keepInputs(new LateValue('processInputs', new Promise(() => {})));
+    failed.fail('broke');
+    root.end();
+    await scene.flush();
+    expect([arrived(), scene.stats().sent]).toEqual([['failed kept-error', 'open kept-error', 'root kept-error'], 3]);
   });
 
   it('a trace that the full queue refuses is refused whole', async () => {
