@@ -1,10 +1,12 @@
 // Traces that the sample rate drops, and that `keep` selects by their outcome.
 import '../support/virtual-timers.ts';
 
+import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ConfigureOptions } from '#src/config/options.ts';
-import { redact } from '#src/index.ts';
+import { fromHeaders, redact, startRun, withExporter, withRun } from '#src/index.ts';
+import { RunSpanProcessor } from '#src/otel.ts';
 import { LateValue } from '#src/run/late-content.ts';
 import type { Run } from '#src/run/run.ts';
 import type { EndedTrace } from '#src/run/sink.ts';
@@ -161,10 +163,7 @@ describe('with keep', () => {
     }
     await scene.flush();
     expect(arrived()).toEqual(['child kept-function', 'root 0 kept-function']);
-    expect(seen.map(({ name, durationMs }) => [name, durationMs])).toEqual([
-      ['root 1', 250],
-      ['root 0', 250],
-    ]);
+    expect(seen.map(({ name, durationMs }) => `${name} ${durationMs}`)).toEqual(['root 1 250', 'root 0 250']);
     expect(seen[0]?.traceId).toBe(seen[0]?.runs[0]?.id);
     expect(seen[0]?.runs[0]).toMatchObject({ name: 'root 1', inputs: { q: 'why' }, outputs: { ok: true } });
   });
@@ -269,6 +268,22 @@ describe('with keep', () => {
     root.end();
     await scene.flush();
     expect([arrived(), scene.stats().sent]).toEqual([['failed kept-error', 'open kept-error', 'root kept-error'], 3]);
+  });
+
+  it('runs and spans for another exporter follow the decision, and its refusals concern only them', async () => {
+    const { scene, arrived } = await holding({ keep: ['error'] });
+    const other = await delivery();
+    const spanProcessors = [new RunSpanProcessor({ exporter: other.exporter, shouldExport: 'all' })];
+    const order = '20260101T000000000000Z0193b3a0-2222-7000-8000-000000000001';
+    // A rate in a header is any text.
+    const caller = fromHeaders({ 'runspan-trace': order, baggage: 'runspan-held=Infinity' });
+    const root = withExporter(scene.exporter, () => withRun(caller, () => startRun({ name: 'root' })));
+    withRun(root, () => new BasicTracerProvider({ spanProcessors }).getTracer('').startSpan('span').end());
+    await other.close();
+    scene.start('child', {}, root).end();
+    root.fail('broke');
+    await scene.flush();
+    expect([arrived(), other.drops]).toEqual([['child kept-error', 'root kept-error'], ['closed span']]);
   });
 
   it('a trace that the full queue refuses is refused whole', async () => {

@@ -47,7 +47,7 @@ export function inRequest(start: SpanStart): SpanStart {
 export function mayBeLight({ parent, sink, baggage }: SpanStart): boolean {
   const { hooks, sampling } = sink.capture;
   const isPlain = hooks === undefined && sampling === undefined && sink.hold === undefined && baggage === undefined;
-  return isPlain && parent?.sampled !== false && parent?.refused !== true;
+  return isPlain && parent?.sampled !== false && parent?.refused !== true && parent?.held === undefined;
 }
 
 /** Returns the context of a run that is not passed to its sink yet. */
