@@ -122,7 +122,10 @@ export function attachAll(run: Run, attachments: Attachments | undefined): void 
   }
 }
 
-/** Returns a run from outside this process, for use as a parent. Nested runs inherit the project and metadata. */
+/**
+ * Returns a run that LangSmith's package or another process records, for use as a parent. Nested runs inherit the project
+ * and metadata, and belong to the trace of a known run above.
+ */
 export function remoteRun(fields: {
   readonly dotted_order?: string | undefined;
   readonly project_name?: string | undefined;
@@ -134,8 +137,10 @@ export function remoteRun(fields: {
   const segments = parseDottedOrder(order) ?? [];
   const [first, last] = [segments.at(0), segments.at(-1)];
   if (first === undefined || last === undefined) return undefined;
-  const sampled = tracingEnabled !== false;
-  return new RemoteRun(order, [first.id, last.id], { project, metadata, tags: undefined, sampled });
+  const contexts = segments.map(({ id }) => traced.get(id)?.deref()?.context ?? steps.below(id));
+  const known = contexts.findLast((context) => context !== undefined);
+  const sampled = tracingEnabled !== false && known?.sampled !== false;
+  return new RemoteRun(order, [first.id, last.id], { project, metadata, tags: undefined, sampled, held: known?.held });
 }
 
 /**
