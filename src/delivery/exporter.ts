@@ -255,6 +255,9 @@ export class Exporter implements RunSink {
     if (this.#state !== 'open') return;
     this.#state = 'retiring';
     this.#changed();
+    if (this.#held?.isEmpty !== false) return;
+    // The age of held traces is only checked when another one starts, and none may start here.
+    setTimer(() => this.#held?.settle(), Math.min(DELAY_MAX_MS, this.#parts.limits.openRunAgeMs)).unref();
   }
 
   stats(): Stats {

@@ -125,8 +125,9 @@ class Trace implements HeldTrace {
   #bytes = 0;
   /** The rule that keeps the trace. */
   #reason = '';
-  /** Whether a sink has refused a run. It then refuses all later ones, so that a trace is not sent with gaps. */
-  #isRefused = false;
+  /** The sink that has refused a run. It then refuses all later ones, so that a trace is not sent with gaps. */
+  #refusing: HoldingSink | undefined;
+  #isDeciding = false;
 
   constructor(traces: HeldTraces, rate: number, startedAtMs: number) {
     this.#traces = traces;
@@ -149,28 +150,39 @@ class Trace implements HeldTrace {
   }
 
   end(run: EncodedRun, sink: HoldingSink): void {
-    if (this.state !== 'held') {
-      if (this.state === 'kept' && !run.refused) sink.end(run);
-      else releaseRun(run);
-      return;
+    const held = run.sinkState;
+    if (this.state === 'leftOut' || run.refused) releaseRun(run);
+    else if (held instanceof HeldRun) this.#ended(held);
+    else {
+      // The decision may have come while the payload was read.
+      encodeLate(run);
+      sink.end(run);
     }
-    const held = run.sinkState as HeldRun;
-    held.isEnded = true;
-    const grown = sizeOf(run) - held.bytes;
-    held.bytes += grown;
-    this.#bytes += grown;
-    if (this.#traces.options.rules.onError && hasFailed(run)) this.#keep('kept-error');
-    else if (held === this.#runs[0]) this.decide();
-    else this.#traces.add(0, grown);
   }
 
-  /** Called when the first run has ended, or will not end before the process does. */
+  /** During a decision, functions of the application may end runs, which the decision then includes. */
+  #ended(held: HeldRun): void {
+    held.isEnded = true;
+    if (this.state !== 'held') return;
+    if (held === this.#runs[0] || (this.#traces.options.rules.onError && hasFailed(held.run))) this.decide();
+    else {
+      const grown = sizeOf(held.run) - held.bytes;
+      this.#bytes += grown;
+      this.#traces.add(0, grown);
+    }
+  }
+
+  /** Called when a run has failed, or the first run has ended or will not end before the process does. */
   decide(): void {
+    if (this.#isDeciding) return;
+    this.#isDeciding = true;
     const { rules, monotonicMs } = this.#traces.options;
     const [first] = this.#runs as [HeldRun];
     const { startTime, endTime } = first.run;
     const durationMs = endTime === undefined ? monotonicMs() - this.startedAtMs : msBetween(startTime, endTime);
-    if (durationMs > rules.slowMs) this.#keep('kept-slow');
+    // A failed run may still wait for late content.
+    if (rules.onError && this.#runs.some(({ run }) => hasFailed(run))) this.#keep('kept-error');
+    else if (durationMs > rules.slowMs) this.#keep('kept-slow');
     else if (rules.functions.length > 0 && this.#isSelected(durationMs)) this.#keep('kept-function');
     else this.leaveOut();
   }
@@ -185,10 +197,10 @@ class Trace implements HeldTrace {
 
   #keep(reason: string): void {
     this.#reason = reason;
-    for (const { run, sink, isEnded } of this.#decided('kept')) {
-      run.sinkState = undefined;
+    for (const held of this.#decided('kept')) {
+      const { run, sink } = held;
       const isAccepted = this.#pass(run, sink);
-      if (!isEnded) continue;
+      if (!held.isEnded) continue;
       if (isAccepted) sink.end(run);
       else releaseRun(run);
     }
@@ -196,6 +208,7 @@ class Trace implements HeldTrace {
   }
 
   #decided(state: HeldTrace['state']): readonly HeldRun[] {
+    if (this.state !== 'held') return [];
     const runs = this.#runs;
     this.state = state;
     this.#runs = [];
@@ -205,13 +218,14 @@ class Trace implements HeldTrace {
 
   #pass(run: EncodedRun, sink: HoldingSink): boolean {
     const metadata = new Map(run.metadata).set('sampling', JSON.stringify(this.#reason));
-    if (!Number.isNaN(this.rate)) metadata.set('sample_rate', String(this.rate));
+    if (Number.isFinite(this.rate)) metadata.set('sample_rate', String(this.rate));
     run.metadata = metadata;
     encodeLate(run);
-    if (this.#isRefused) run.refused = true;
+    run.sinkState = undefined;
+    if (this.#refusing === sink) run.refused = true;
     if (sink.start(run)) return true;
     run.refused = true;
-    this.#isRefused = true;
+    this.#refusing = sink;
     return false;
   }
 

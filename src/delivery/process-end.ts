@@ -124,8 +124,9 @@ function onSignal(signal: NodeJS.Signals | undefined): void {
   else if (process.listenerCount(signal) > 1) stepAside(signal);
   else {
     pendingSignal = signal;
-    // Flushes every exporter, because the signal ends the whole process.
-    const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }, true));
+    // Flushes every exporter, because the signal ends the whole process. The decision on a held trace may give an exporter
+    // its first run, which adds the exporter to the map during this loop.
+    const flushes = Array.from(allowances, ([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }, true));
     // Waits until the next turn of the event loop, in which another copy of the package may add its listener again, and
     // then delivers its own runs. Also, an error of another listener is then uncaught as without tracing.
     void Promise.allSettled(flushes).then(() => void setImmediate(() => endBy(signal)));

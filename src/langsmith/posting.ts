@@ -3,7 +3,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { shared } from '../base/shared.ts';
 import { newState, type Step, steps } from '../integrations/langchain/steps.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';
-import { contextWith, currentContext, type RunContext, rootContext } from '../run/context.ts';
+import { contextWith, type RunContext, rootContext } from '../run/context.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
 import { RemoteRun } from '../run/propagation/propagation.ts';
 import { type Run, startRunIn } from '../run/run.ts';
@@ -53,7 +53,7 @@ function contextBelow(order: string | undefined): RunContext | undefined {
   const ids = parseDottedOrder(order ?? '')?.map(({ id }) => id) ?? [];
   const nearest = ids.map((id) => traced.get(id)?.deref()).findLast((run) => run !== undefined);
   if (nearest?.context.sampled === false) return nearest.context;
-  const remote = remoteRun({ dotted_order: order }, nearest?.context);
+  const remote = remoteRun({ dotted_order: order });
   const context = remote?.contextFor(nearest?.sink ?? currentSink() ?? noopSink);
   const fields = nearest?.context.fields;
   return context && fields ? contextWith(fields, context) : context;
@@ -123,24 +123,24 @@ export function attachAll(run: Run, attachments: Attachments | undefined): void 
 }
 
 /**
- * Returns a run from outside this process, for use as a parent. Nested runs inherit the project and metadata. They are
- * held if `around` is in the same trace, and the trace is held.
+ * Returns a run that LangSmith's package or another process records, for use as a parent. Nested runs inherit the project
+ * and metadata, and belong to the trace of a known run above.
  */
-export function remoteRun(
-  fields: Pick<RunCreate, 'dotted_order' | 'project_name'> & {
-    readonly metadata?: KVMap | undefined;
-    readonly tracingEnabled?: boolean | undefined;
-  },
-  around: RunContext | undefined = currentContext(),
-): RemoteRun | undefined {
+export function remoteRun(fields: {
+  readonly dotted_order?: string | undefined;
+  readonly project_name?: string | undefined;
+  readonly metadata?: KVMap | undefined;
+  readonly tracingEnabled?: boolean | undefined;
+}): RemoteRun | undefined {
   const { dotted_order: given = '', project_name: project, metadata, tracingEnabled } = fields;
   const order = orderedTimes(given);
   const segments = parseDottedOrder(order) ?? [];
   const [first, last] = [segments.at(0), segments.at(-1)];
   if (first === undefined || last === undefined) return undefined;
-  const sampled = tracingEnabled !== false;
-  const { held, heldRate } = (around?.traceId === first.id && around) || rootContext;
-  return new RemoteRun(order, [first.id, last.id], { project, metadata, tags: undefined, sampled, held, heldRate });
+  const contexts = segments.map(({ id }) => traced.get(id)?.deref()?.context ?? steps.below(id));
+  const known = contexts.findLast((context) => context !== undefined);
+  const sampled = tracingEnabled !== false && known?.sampled !== false;
+  return new RemoteRun(order, [first.id, last.id], { project, metadata, tags: undefined, sampled, held: known?.held });
 }
 
 /**

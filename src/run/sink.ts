@@ -59,12 +59,12 @@ export interface TraceStart {
 /** Returns true to record a trace, false if the sampler leaves it out, or the sample rate that drops it. */
 export type SamplingDecision = (start: TraceStart) => boolean | number;
 
-/** A trace of which all runs in this process have ended, or that can be held no longer. */
+/** A trace whose first run in this process has ended, or is open when the exporter closes. Other runs may be open. */
 export interface EndedTrace {
   readonly traceId: string;
   /** Name of the first run of the trace in this process. */
   readonly name: string;
-  /** Duration of the first run, in milliseconds. If the run is still open, the time since its start. */
+  /** Duration of the first run, in milliseconds. If the run is still open, the time since the call that started it. */
   readonly durationMs: number;
   /** Copies of the runs in start order. Open runs have no `end_time`. */
   readonly runs: readonly RunRecord[];

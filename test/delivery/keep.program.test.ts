@@ -32,12 +32,14 @@ it('at an uncaught exception, an open trace with a failure is written to disk, a
   expect(await ending(crash, next)).toEqual({ code: 1, runs });
 });
 
-it('at the end of the program, the rules decide on open traces', async () => {
-  const program = `
-    import { configure, startRun } from 'runspan';
-    configure({ keep: [({ name }) => name === 'chosen'] });
-    startRun({ name: 'chosen' }).child({ name: 'child' }).end();
-    startRun({ name: 'other' });
+it('at the end of the program and at a signal, the rules decide on open traces, and all exporters deliver', async () => {
+  const program = (last = '') => `
+    import { configure, createExporter, startRun } from 'runspan';
+    configure({ handleSignals: true, keep: [({ name }) => name === 'chosen'] });
+    startRun({ name: 'chosen' }).child({ name: 'child', exporter: createExporter() }).end();
+    startRun({ name: 'other' });${last}
   `;
-  expect(await ending(program)).toEqual({ code: 0, runs: ['child kept-function', 'chosen kept-function'] });
+  const runs = ['child kept-function', 'chosen kept-function'];
+  const kill = "process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1_000);";
+  expect([await ending(program()), await ending(program(kill))]).toEqual([0, null].map((code) => ({ code, runs })));
 });

@@ -1,9 +1,13 @@
 // Traces that the sample rate drops, and that `keep` selects by their outcome.
 import '../support/virtual-timers.ts';
 
+import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ConfigureOptions } from '#src/config/options.ts';
+import { fromHeaders, redact, startRun, withExporter, withRun } from '#src/index.ts';
+import { RunSpanProcessor } from '#src/otel.ts';
+import { LateValue } from '#src/run/late-content.ts';
 import type { Run } from '#src/run/run.ts';
 import type { EndedTrace } from '#src/run/sink.ts';
 import { addsUp } from '../support/adds-up.ts';
@@ -159,16 +163,14 @@ describe('with keep', () => {
     }
     await scene.flush();
     expect(arrived()).toEqual(['child kept-function', 'root 0 kept-function']);
-    expect(seen.map(({ name, durationMs }) => [name, durationMs])).toEqual([
-      ['root 1', 250],
-      ['root 0', 250],
-    ]);
+    expect(seen.map(({ name, durationMs }) => `${name} ${durationMs}`)).toEqual(['root 1 250', 'root 0 250']);
     expect(seen[0]?.traceId).toBe(seen[0]?.runs[0]?.id);
     expect(seen[0]?.runs[0]).toMatchObject({ name: 'root 1', inputs: { q: 'why' }, outputs: { ok: true } });
   });
 
-  it('a function that throws, or returns a promise, keeps no trace and harms nothing', async () => {
+  it('a function that closes the exporter, throws, or returns a promise, keeps no trace and harms nothing', async () => {
     const throwing = () => {
+      void scene.exporter.close();
       throw new Error('rule broke');
     };
     const { scene, arrived } = await holding({ keep: [throwing, (async () => true) as never] });
@@ -202,14 +204,15 @@ describe('with keep', () => {
     ['bytes', 16, { inputs: { text: 'x'.repeat(1_048_576 - 2_000) } }],
   ])('at the limit of held %s, the oldest trace is left out, with one line', async (_, fitting, options) => {
     const { scene, arrived } = await holding({ keep: ['error'] });
+    scene.whole('left out', options, options);
     const oldest = scene.start('oldest', options);
     const second = scene.start('second', options);
     for (let count = 2; count < fitting; count++) scene.start('run', options, second);
-    expect(scene.stats()).toMatchObject({ held: fitting, sampledOut: 0 });
+    expect(scene.stats()).toMatchObject({ held: fitting, sampledOut: 1 });
     scene.start('run', options, second);
-    expect([scene.stats().held, scene.stats().sampledOut]).toEqual([fitting, 1]);
+    expect([scene.stats().held, scene.stats().sampledOut]).toEqual([fitting, 2]);
     scene.start('run', options, second);
-    expect([scene.stats().held, scene.stats().sampledOut]).toEqual([0, fitting + 2]);
+    expect([scene.stats().held, scene.stats().sampledOut]).toEqual([0, fitting + 3]);
     oldest.fail('too late');
     second.fail('too late');
     await scene.flush();
@@ -241,15 +244,45 @@ describe('with keep', () => {
     expect(scene.stats()).toMatchObject({ created: 1, sampledOut: 2, held: 0 });
   });
 
-  it('an exporter that retires waits for its held traces', async () => {
-    const { scene, arrived } = await holding({ keep: ['error'] }, { lingerMs: 1 });
+  it('an exporter that retires waits for its held traces, at most `limits.openRunAgeMs`', async () => {
+    const { scene, arrived } = await holding({ keep: ['error'] }, { lingerMs: 1, openRunAgeMs: 3_000 });
     const root = scene.start('root');
+    scene.start('never ends');
     scene.exporter.retire();
-    await advance(1_000);
-    expect(scene.isClosed).toBe(false);
+    await advance(2_000);
     root.fail('broke');
-    await advance(1_000);
-    expect([arrived(), scene.isClosed]).toEqual([['root kept-error'], true]);
+    await advance(999);
+    expect([arrived(), scene.isClosed]).toEqual([['root kept-error'], false]);
+    await advance(1);
+    expect([scene.stats().sampledOut, scene.isClosed]).toEqual([1, true]);
+  });
+
+  it('a trace is kept for a failed run that waits for late content, with the ends of runs that a redaction function ends', async () => {
+    const redaction = redact({ patterns: [/secret/], replace: () => String(open.end()) });
+    const { scene, arrived } = await holding({ keep: ['error'], redact: redaction });
+    const root = scene.start('root', { inputs: { text: 'secret' } });
+    const open = scene.start('open', {}, root);
+    const failed = scene.start('failed', {}, root);
+    failed.keepInputs(new LateValue('processInputs', new Promise(() => {})));
+    failed.fail('broke');
+    root.end();
+    await scene.flush();
+    expect([arrived(), scene.stats().sent]).toEqual([['failed kept-error', 'open kept-error', 'root kept-error'], 3]);
+  });
+
+  it('runs and spans for another exporter follow the decision, and its refusals concern only them', async () => {
+    const { scene, arrived } = await holding({ keep: ['error'] });
+    const other = await delivery();
+    const spanProcessors = [new RunSpanProcessor({ exporter: other.exporter, shouldExport: 'all' })];
+    const order = '20260101T000000000000Z0193b3a0-2222-7000-8000-000000000001';
+    const caller = fromHeaders({ 'runspan-trace': order, baggage: 'runspan-held=Infinity' });
+    const root = withExporter(scene.exporter, () => withRun(caller, () => startRun({ name: 'root' })));
+    withRun(root, () => new BasicTracerProvider({ spanProcessors }).getTracer('').startSpan('span').end());
+    await other.close();
+    scene.start('child', {}, root).end();
+    root.fail('broke');
+    await scene.flush();
+    expect([arrived(), other.drops]).toEqual([['child kept-error', 'root kept-error'], ['closed span']]);
   });
 
   it('a trace that the full queue refuses is refused whole', async () => {

@@ -153,6 +153,16 @@ test('a step below a traced function inherits the configuration of the step arou
   expect(treeOf(recorder.runs)).toEqual({ ...runs, call: runs });
 });
 
+test('steps below a traced function, and functions below a step, are held with the trace', async () => {
+  const receiver = await service();
+  const exporter = configure({ sampleRate: 0, keep: [({ name }) => name === 'kept'] });
+  const outer = RunnableLambda.from(() => traceable(() => step.invoke(1), { name: 'traced' })());
+  const call = () => outer.invoke(1, { runName: 'outer' }).finally(awaitAllCallbacks);
+  for (const name of ['left out', 'kept']) await traceable(call, { name })();
+  await exporter.close();
+  expect((await receiver.runs()).map(({ name }) => name)).toEqual(['kept', 'outer', 'traced', 'step', 'inner']);
+});
+
 test('LangChain sends nothing itself while tracing is off', async () => {
   const receiver = await service();
   const exporter = configure({ tracing: false });

@@ -18,7 +18,7 @@ import {
   sinkOf,
   spanOf,
 } from '../context.ts';
-import { type Project, projectText } from '../encoded-run.ts';
+import { type HeldTrace, type Project, projectText } from '../encoded-run.ts';
 import { withMetadata, withTags } from '../fields.ts';
 import { hexOf, newRunId } from '../ids.ts';
 import { placement } from '../placement.ts';
@@ -111,9 +111,10 @@ interface InheritedFields {
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly sampled: boolean;
-  readonly held?: RunContext['held'];
   /** The sample rate by which the caller drops the trace, if it holds its runs. NaN if the rate is not known. */
   readonly heldRate?: number | undefined;
+  /** The trace of a run above that this process records, if the trace is held. */
+  readonly held?: HeldTrace | undefined;
   /** The trace id of the caller in OpenTelemetry, and the nearest span, if a span is above the caller's run or is the run. */
   readonly spanIds?: RunOwner['spanIds'];
 }
