@@ -16,14 +16,14 @@ import type { EndedTrace, KeepRules } from '../run/sink.ts';
 import { sizeOfContent } from './delivery.ts';
 import type { Counts } from './ledger.ts';
 
-/** Maximum number and size of the runs that an exporter holds. Beyond this, the oldest trace is left out. */
+/** Maximum number and size of the runs that an exporter holds. Beyond this, the oldest trace is decided on. */
 const RUNS_MAX = 10_000;
 const BYTES_MAX = 16 * 1_024 * 1_024;
 
 interface HeldOptions {
   readonly rules: KeepRules;
   readonly counts: Counts;
-  /** Time after which a trace is left out, in milliseconds. Checked when another trace starts. */
+  /** Time after which a trace is decided on, in milliseconds. Checked when another trace starts. */
   readonly ageMs: number;
   readonly monotonicMs: () => number;
   /** Called after the decision on a trace. */
@@ -88,11 +88,12 @@ export class HeldTraces {
   }
 
   #giveUp(trace: Trace): void {
+    trace.decide();
+    if (trace.state === 'kept') return;
     diagnostics.warnOnce(
       'held traces',
       'a trace is left out before its end, because `keep` holds at most 10,000 runs and 16 MiB, each for at most limits.openRunAgeMs; logged once',
     );
-    trace.leaveOut();
   }
 }
 
@@ -164,7 +165,7 @@ class Trace implements HeldTrace {
     else this.#traces.add(0, grown);
   }
 
-  /** Called when the first run has ended, or will not end before the process does. */
+  /** Called when the first run has ended, or the trace can be held no longer. */
   decide(): void {
     const { rules, monotonicMs } = this.#traces.options;
     const [first] = this.#runs as [HeldRun];

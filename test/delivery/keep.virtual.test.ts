@@ -227,6 +227,15 @@ describe('with keep', () => {
     expect([arrived(), scene.stats().sampledOut]).toEqual([['next kept-error'], 1]);
   });
 
+  it('a trace that can be held no longer is sent, without a line, if it is slow already', async () => {
+    const { scene, arrived } = await holding({ keep: ['slow>1s'] }, { openRunAgeMs: 1_001 });
+    scene.start('slow');
+    await advance(1_001);
+    scene.start('next').end();
+    await scene.flush();
+    expect([arrived(), scene.lines]).toEqual([['slow kept-slow'], []]);
+  });
+
   it('a flush waits for no held run, and `close` decides on the open traces, also on later ones', async () => {
     const { scene, arrived } = await holding({ keep: ['slow>10s'] });
     const slow = scene.start('slow');
