@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
+import { shown } from '../base/text.ts';
 import { untraced } from '../run/context.ts';
 import {
   describeOpenRun,
@@ -220,8 +221,10 @@ class Trace implements HeldTrace {
     const trace = endedTrace(this.#runs, durationMs);
     return this.#traces.options.rules.functions.some((select) => {
       const answer: unknown = guard('keep', () => untraced(select, trace));
+      if (answer === undefined || typeof answer === 'boolean') return answer === true;
       ignoreRejection(answer);
-      return answer === true;
+      diagnostics.warnOnce('keep answer', `keep: expected true or false, got ${shown(answer)}; it counts as false.`);
+      return false;
     });
   }
 }

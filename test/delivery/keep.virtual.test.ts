@@ -175,7 +175,10 @@ describe('with keep', () => {
     scene.whole();
     await scene.flush();
     expect([arrived(), scene.stats().sampledOut]).toEqual([[], 1]);
-    expect(scene.lines).toEqual(['warn: keep failed, the application is not affected: rule broke']);
+    expect(scene.lines).toEqual([
+      'warn: keep failed, the application is not affected: rule broke',
+      'warn: keep: expected true or false, got a promise; it counts as false.',
+    ]);
   });
 
   it('a failed run sends the runs of its trace at once, and a cancelled run does not', async () => {
