@@ -78,8 +78,8 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
   /**
    * Rules for traces to send although the sample rate drops them: `error`, `slow>10s`, or a function that returns true for
    * a trace. The runs of such a trace are held in memory until its first run in this process ends, or fails. At most
-   * 10,000 runs and 16 MiB are held. Beyond this, the oldest trace is left out. Hooks are called for held runs too. The
-   * variable contains rules separated by commas. `RUNSPAN_KEEP`
+   * 10,000 runs and 16 MiB are held. Beyond this, the rules decide on the oldest trace. Hooks are called for held runs
+   * too. The variable contains rules separated by commas. `RUNSPAN_KEEP`
    * @default []
    */
   keep?: readonly KeepRule[];

@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
+import { shown } from '../base/text.ts';
 import { untraced } from '../run/context.ts';
 import {
   describeOpenRun,
@@ -16,14 +17,14 @@ import type { EndedTrace, KeepRules } from '../run/sink.ts';
 import { sizeOfContent } from './delivery.ts';
 import type { Counts } from './ledger.ts';
 
-/** Maximum number and size of the runs that an exporter holds. Beyond this, the oldest trace is left out. */
+/** Maximum number and size of the runs that an exporter holds. Beyond this, the oldest trace is decided on. */
 const RUNS_MAX = 10_000;
 const BYTES_MAX = 16 * 1_024 * 1_024;
 
 interface HeldOptions {
   readonly rules: KeepRules;
   readonly counts: Counts;
-  /** Time after which a trace is left out, in milliseconds. Checked when another trace starts. */
+  /** Time after which a trace is decided on, in milliseconds. Checked when another trace starts. */
   readonly ageMs: number;
   readonly monotonicMs: () => number;
   /** Called after the decision on a trace. */
@@ -88,11 +89,12 @@ export class HeldTraces {
   }
 
   #giveUp(trace: Trace): void {
+    trace.decide();
+    if (trace.state === 'kept') return;
     diagnostics.warnOnce(
       'held traces',
       'a trace is left out before its end, because `keep` holds at most 10,000 runs and 16 MiB, each for at most limits.openRunAgeMs; logged once',
     );
-    trace.leaveOut();
   }
 }
 
@@ -172,12 +174,14 @@ class Trace implements HeldTrace {
     }
   }
 
-  /** Called when a run has failed, or the first run has ended or will not end before the process does. */
+  /** Called when a run has failed, the first run has ended, or the trace can be held no longer. */
   decide(): void {
     if (this.#isDeciding) return;
     this.#isDeciding = true;
     const { rules, monotonicMs } = this.#traces.options;
-    const [first] = this.#runs as [HeldRun];
+    const first = this.#runs[0];
+    // The first run could not start.
+    if (first === undefined) return this.leaveOut();
     const { startTime, endTime } = first.run;
     const durationMs = endTime === undefined ? monotonicMs() - this.startedAtMs : msBetween(startTime, endTime);
     // A failed run may still wait for late content.
@@ -233,8 +237,10 @@ class Trace implements HeldTrace {
     const trace = endedTrace(this.#runs, durationMs);
     return this.#traces.options.rules.functions.some((select) => {
       const answer: unknown = guard('keep', () => untraced(select, trace));
+      if (answer === undefined || typeof answer === 'boolean') return answer === true;
       ignoreRejection(answer);
-      return answer === true;
+      diagnostics.warnOnce('keep answer', `keep: expected true or false, got ${shown(answer)}; it counts as false.`);
+      return false;
     });
   }
 }

@@ -52,7 +52,7 @@ function measure(run: MeasuredRun, startUs: number, endUs: number, instruments: 
   const { name, error, metadata } = run;
   const operation = operationOf(run);
   const durationS = (endUs - startUs) / 1_000_000;
-  const errorType = error === undefined ? undefined : { 'error.type': errorNameIn(error) ?? '_OTHER' };
+  const errorType = error === undefined ? undefined : { 'error.type': errorTypeIn(error) };
   if (operation === 'execute_tool') {
     if (metadata?.has(SAME_CALL) === true) return;
     const agent = textIn(run, 'gen_ai.agent.name');
@@ -69,6 +69,11 @@ function measure(run: MeasuredRun, startUs: number, endUs: number, instruments: 
   } else if (AGENT_MARKS.some(([key, json]) => metadata?.get(key) === json)) {
     instruments.agent.record(durationS, { 'gen_ai.agent.name': name, ...errorType });
   }
+}
+
+/** A failed response has its status, as in `HTTP 429: slow down`. */
+function errorTypeIn(error: string): string {
+  return /^HTTP (\d{3})\b/.exec(error)?.[1] ?? errorNameIn(error) ?? '_OTHER';
 }
 
 /** The metadata by which the run of an agent's span is known, as JSON text. */

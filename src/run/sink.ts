@@ -59,7 +59,7 @@ export interface TraceStart {
 /** Returns true to record a trace, false if the sampler leaves it out, or the sample rate that drops it. */
 export type SamplingDecision = (start: TraceStart) => boolean | number;
 
-/** A trace whose first run in this process has ended, or is open when the exporter closes. Other runs may be open. */
+/** A trace whose first run in this process has ended, or that can be held no longer. Other runs may be open. */
 export interface EndedTrace {
   readonly traceId: string;
   /** Name of the first run of the trace in this process. */

@@ -177,7 +177,10 @@ describe('with keep', () => {
     scene.whole();
     await scene.flush();
     expect([arrived(), scene.stats().sampledOut]).toEqual([[], 1]);
-    expect(scene.lines).toEqual(['warn: keep failed, the application is not affected: rule broke']);
+    expect(scene.lines).toEqual([
+      'warn: keep failed, the application is not affected: rule broke',
+      'warn: keep: expected true or false, got a promise; it counts as false.',
+    ]);
   });
 
   it('a failed run sends the runs of its trace at once, and a cancelled run does not', async () => {
@@ -228,6 +231,15 @@ describe('with keep', () => {
     aged.fail('too late');
     await scene.flush();
     expect([arrived(), scene.stats().sampledOut]).toEqual([['next kept-error'], 1]);
+  });
+
+  it('a trace that can be held no longer is sent, without a line, if it is slow already', async () => {
+    const { scene, arrived } = await holding({ keep: ['slow>1s'] }, { openRunAgeMs: 1_001 });
+    scene.start('slow');
+    await advance(1_001);
+    scene.start('next').end();
+    await scene.flush();
+    expect([arrived(), scene.lines]).toEqual([['slow kept-slow'], []]);
   });
 
   it('a flush waits for no held run, and `close` decides on the open traces, also on later ones', async () => {

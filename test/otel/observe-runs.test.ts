@@ -73,15 +73,16 @@ describe.each([
     await completions.create({ model: 'small', messages: tea });
     await expect(completions.create({ model: 'fail-500', messages: tea })).rejects.toThrow();
     startRun({ name: 'search', runType: 'tool' }).fail('it broke: badly');
+    startRun({ name: 'search', runType: 'tool' }).fail('HTTP 429: slow down');
     const failed = { ...chat, 'gen_ai.request.model': 'fail-500', 'error.type': 'InternalServerError' };
     expect(await collect()).toEqual({
       [CALL]: [point(answered, 2), point(failed, 1)],
       [FIRST_CHUNK]: [point(answered, 1)],
       // The words of the question, and of the answer that repeats it after "You said:".
       [TOKENS]: [point({ ...answered, ...input }, 1, 3), point({ ...answered, ...output }, 1, 5)],
-      [TOOL]: [point({ 'gen_ai.tool.name': 'search', 'error.type': '_OTHER' }, 1)],
+      [TOOL]: ['_OTHER', '429'].map((type) => point({ 'gen_ai.tool.name': 'search', 'error.type': type }, 1)),
     });
-    expect([sink.ended.length, sink.skipped]).toEqual(sampling ? [0, 4] : [4, 0]);
+    expect([sink.ended.length, sink.skipped]).toEqual(sampling ? [0, 5] : [5, 0]);
   });
 
   test('spans of calls, tools and agents have the durations of the spans', async () => {
