@@ -1,60 +1,34 @@
 import { types } from '../platform/node.ts';
 import { mayBeDataUri, type PayloadLimits } from './plain.ts';
 
-/** A payload that is encoded when its text is first read, because the run may be left out before that. */
+/** A copy of plain data that is encoded when its text is read, because its run may be left out before that. */
 export class LatePayload {
   readonly attachments: undefined;
   /** Approximate length of the text, in characters. */
-  readonly length: number;
-  readonly #encode: () => string;
+  length = 0;
+  readonly #copied: unknown;
+  readonly #encode: (copy: unknown) => string;
+  #nodesLeft: number;
 
-  constructor(length: number, encode: () => string) {
-    this.length = length;
+  /** Throws if `value` has more than plain objects, arrays, primitives and short data URIs, or exceeds the limits. */
+  constructor(value: unknown, { depth, nodes }: PayloadLimits, encode: (copy: unknown) => string) {
+    this.#nodesLeft = nodes;
     this.#encode = encode;
+    this.#copied = this.#copy(value, depth);
   }
 
   get json(): string {
-    return this.#encode();
-  }
-}
-
-/**
- * Returns a payload that contains a copy of `value`, which later changes do not affect. Undefined if `value` contains
- * more than plain objects, arrays, numbers and short data URIs, or exceeds the limits.
- */
-export function latePayload(
-  value: unknown,
-  { depth, nodes }: PayloadLimits,
-  encode: (copy: unknown) => string,
-): LatePayload | undefined {
-  try {
-    const copier = new PlainCopier(nodes);
-    const copy = copier.copy(value, depth);
-    return new LatePayload(copier.characters, () => encode(copy));
-  } catch {
-    // The value is not plain, or a getter threw.
-    return undefined;
-  }
-}
-
-const KEY_CHARACTERS = 8;
-
-class PlainCopier {
-  characters = 0;
-  #nodesLeft: number;
-
-  constructor(nodes: number) {
-    this.#nodesLeft = nodes;
+    return this.#encode(this.#copied);
   }
 
-  /** Throws if the value is not plain. */
-  copy(value: unknown, depth: number): unknown {
-    this.characters += KEY_CHARACTERS;
+  #copy(value: unknown, depth: number): unknown {
+    this.length += KEY_CHARACTERS;
+    if (typeof value === 'object') return value === null ? null : this.#copyObject(value, depth);
+    if (typeof value === 'function') throw NOT_PLAIN;
     if (typeof value === 'string') {
       if (mayBeDataUri(value)) throw NOT_PLAIN;
-      this.characters += value.length;
-    } else if (typeof value === 'object') return value === null ? null : this.#copyObject(value, depth);
-    else if (typeof value === 'function') throw NOT_PLAIN;
+      this.length += value.length;
+    }
     return value;
   }
 
@@ -64,14 +38,14 @@ class PlainCopier {
     if (prototype === Array.prototype && Array.isArray(value)) {
       this.#count(value.length);
       const list: unknown[] = value.slice();
-      for (let at = 0; at < list.length; at++) list[at] = this.copy(list[at], depth - 1);
+      for (let at = 0; at < list.length; at++) list[at] = this.#copy(list[at], depth - 1);
       return list;
     }
     if (prototype !== Object.prototype && prototype !== null) throw NOT_PLAIN;
     const fields: Record<string, unknown> = { ...value };
     const keys = Object.keys(fields);
     this.#count(keys.length);
-    for (const key of keys) fields[key] = this.copy(fields[key], depth - 1);
+    for (const key of keys) fields[key] = this.#copy(fields[key], depth - 1);
     return fields;
   }
 
@@ -80,6 +54,8 @@ class PlainCopier {
     if (this.#nodesLeft < 0) throw NOT_PLAIN;
   }
 }
+
+const KEY_CHARACTERS = 8;
 
 /** Thrown without a stack trace, which would take longer than the copy. */
 const NOT_PLAIN: unique symbol = Symbol('not plain');

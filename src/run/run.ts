@@ -40,7 +40,7 @@ import {
   usableOptions,
 } from './run-options.ts';
 import { isCallType, SOURCES } from './same-call.ts';
-import { type CapturePolicy, passEnd, passStart, type RunSink } from './sink.ts';
+import type { CapturePolicy, RunSink } from './sink.ts';
 import { isoTimestamp, timestampUs } from './time.ts';
 
 /**
@@ -114,8 +114,8 @@ export class Run implements HookedRun {
     } else if (!sampling.isSampled) {
       sink.skip();
       status = 'sampledOut';
-      if (isMeasured) span?.take(record, this);
-    } else if (!(span === undefined ? passStart(record, sink) : span.pass(record, this))) {
+      if (isMeasured) span?.setRecord(record, this);
+    } else if (!(span === undefined ? (record.held ?? sink).start(record, sink) : span.pass(record, this))) {
       status = 'refused';
     }
     this.isOpen = status === 'kept' || isMeasured;
@@ -408,8 +408,9 @@ export class Run implements HookedRun {
     if (!this.context.sampled) return;
     observeRun(record, sink);
     if (sink === undefined) return;
-    if (this.complete === undefined) passEnd(record, sink);
-    else void this.complete.then(() => passEnd(record, sink));
+    const target = record.held ?? sink;
+    if (this.complete === undefined) target.end(record, sink);
+    else void this.complete.then(() => target.end(record, sink));
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {

@@ -1,6 +1,6 @@
 import { shared } from '../base/shared.ts';
 import type { RunsEndpoint } from '../config/runs-endpoints.ts';
-import type { PayloadRules } from '../payload/truncate.ts';
+import type { AttachmentPolicy } from '../payload/attachment.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
 import type { EncodedRun, HeldTrace, PayloadTexts, Project } from './encoded-run.ts';
 import type { RunHooks } from './hooks.ts';
@@ -14,15 +14,12 @@ export interface EncodedFields {
 }
 
 /** The sink settings that determine which parts of a run are recorded. */
-export interface CapturePolicy {
+export interface CapturePolicy extends AttachmentPolicy {
   readonly project: Project;
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
   /** Whether headers for other processes contain no metadata. */
   readonly hidesMetadata?: boolean;
-  readonly payload: PayloadRules;
-  /** Maximum total size of a run's attachments, in bytes. */
-  readonly attachmentBytes: number;
   /** Decides which traces are recorded. Undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
   /** Selects the traces that are sent although the sample rate drops them. */
@@ -142,17 +139,6 @@ export interface RunSink {
   stats?(): Stats;
   /** Flushes and then closes the sink. Runs that start after this call are dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
-}
-
-/** Passes the start of a run to its sink, or to the trace that holds it. Returns false if the sink refuses the run. */
-export function passStart(run: EncodedRun, sink: RunSink): boolean {
-  return run.held === undefined ? sink.start(run) : run.held.start(run, sink);
-}
-
-/** Passes the end of an accepted run to its sink, or to the trace that holds it. */
-export function passEnd(run: EncodedRun, sink: RunSink): void {
-  if (run.held === undefined) sink.end(run);
-  else run.held.end(run, sink);
 }
 
 /** A run that has no `EncodedRun`. Most runs of spans end before something needs one. */

@@ -8,8 +8,8 @@ import { types } from '../../platform/node.ts';
 import {
   currentContext,
   enclosingSpanIds,
+  heldRateOf,
   inheritedFrom,
-  isHeld,
   otelTraceIdOf,
   type RunContext,
   type RunOwner,
@@ -242,16 +242,13 @@ export function requestHeaders(context: RunContext): RequestHeaders | undefined 
   if (order === undefined) return undefined;
   const ids = (parseDottedOrder(order) ?? []).map(({ id }) => hexOf(id));
   // `fromHeaders` reads the flag 0 only beside the trace id of the runs.
-  const isSent = context.sampled && !isHeld(context);
+  const heldRate = heldRateOf(context);
+  const isSent = context.sampled && heldRate === undefined;
   const { traceId = (isSent && otelTraceIdOf(context)) || ids.at(0), spanId = ids.at(-1)?.slice(16) } =
     (isSent && spanOf(context)) || {};
   const traceparent = `00-${traceId}-${spanId}-0${isSent ? 1 : 0}`;
-  const rate = heldRateOf(context);
-  return {
-    'runspan-trace': order,
-    traceparent,
-    ...(rate !== undefined && { baggage: `runspan-sampled=false,runspan-held=${rate}` }),
-  };
+  const headers = { 'runspan-trace': order, traceparent };
+  return heldRate === undefined ? headers : { ...headers, baggage: `runspan-sampled=false,runspan-held=${heldRate}` };
 }
 
 /**
@@ -269,10 +266,6 @@ export function headersToAdd(
   // Only our own `traceparent` can tell the other program that the trace is left out.
   if (headers === undefined || (headers.traceparent.endsWith('0') && names.has('traceparent'))) return [];
   return Object.entries(headers).filter(([name]) => !names.has(name));
-}
-
-function heldRateOf({ held, heldRate }: Pick<RunContext, 'held' | 'heldRate'>): number | undefined {
-  return held?.rate ?? heldRate;
 }
 
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {
@@ -319,8 +312,8 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
     bytesLeft -= text.length + 1;
     texts.push(text);
   };
-  if (!context.sampled || isHeld(context)) add('sampled', 'false');
   const heldRate = heldRateOf(context);
+  if (!context.sampled || heldRate !== undefined) add('sampled', 'false');
   if (heldRate !== undefined) add('held', String(heldRate));
   const { project, spanIds } = context;
   if (spanIds !== undefined) add('otel', `00-${spanIds.traceId}-${spanIds.spanId}-01`);
