@@ -40,8 +40,8 @@ export interface CapturePolicy extends AttachmentPolicy {
 /** Has the settings that determine which parts of a run are recorded. */
 export interface Capturing {
   readonly capture: CapturePolicy;
-  /** @internal Holds the runs of a trace that a sample rate drops. Undefined if the option `keep` is not set. */
-  readonly hold?: HoldTrace | undefined;
+  /** @internal Holds a trace that a sample rate drops. NaN is an unknown rate. Undefined if `keep` is not set. */
+  readonly hold?: ((rate: number) => HeldTrace) | undefined;
 }
 
 /** Describes a trace before its first run starts. Passed to samplers. */
@@ -74,9 +74,6 @@ export interface KeepRules {
   readonly slowMs: number;
   readonly functions: readonly ((trace: EndedTrace) => boolean)[];
 }
-
-/** `rate` is the rate that drops the trace. It is NaN if OpenTelemetry's sampler, which has no known rate, drops it. */
-export type HoldTrace = (rate: number) => HeldTrace;
 
 /** What identifies the page of a run. */
 export interface RunPlace {
@@ -124,8 +121,8 @@ export interface RunSink {
   end(run: EncodedRun): void;
   /** @internal Called instead of `start` for runs in a trace that sampling left out. */
   skip(): void;
-  /** @internal Holds the runs of a trace that a sample rate drops. Undefined if the option `keep` is not set. */
-  readonly hold?: HoldTrace | undefined;
+  /** @internal Holds a trace that a sample rate drops. Undefined if `keep` is not set. */
+  readonly hold?: Capturing['hold'];
   /** @internal Returns the sink to use instead of this one. `sink` is the one of a run without an `exporter` option. */
   over?(sink: RunSink): RunSink;
   /** @internal Returns the address of a run's page, if the service has one. */

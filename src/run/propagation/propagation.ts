@@ -211,8 +211,8 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
     const order = orderToSend('toHeaders', context, ORDER_MAX);
     if (context === undefined || order === undefined) return;
     const key = keyOf(result, 'baggage') ?? 'baggage';
-    const sent = { ...withAddedFields(context), spanIds: enclosingSpanIds(context) };
-    const baggage = baggageOf(sent, parseBaggage(result[key] ?? ''));
+    const members = parseBaggage(result[key] ?? '');
+    const baggage = baggageOf(withAddedFields(context), members, enclosingSpanIds(context));
     result[keyOf(result, 'runspan-trace') ?? 'runspan-trace'] = order;
     if (baggage !== '') result[key] = baggage;
   });
@@ -292,17 +292,12 @@ export function withAddedFields(context: RunContext): RunContext {
   return sink?.capture.hidesMetadata === true ? { ...shown, metadata: undefined } : shown;
 }
 
-export interface BaggageContext extends RunContext {
-  /** The nearest span, for headers without a `traceparent`. */
-  readonly spanIds?: RunOwner['spanIds'];
-}
-
 /**
  * Returns the baggage header for a run. Keeps the members from other libraries. Omits run fields that would exceed the
- * size limit.
+ * size limit. `spanIds` contains the ids of the nearest span, for headers without a `traceparent`.
  */
-export function baggageOf(context: BaggageContext, present: readonly BaggageMember[]): string {
-  const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
+export function baggageOf(context: RunContext, given: readonly BaggageMember[], spanIds?: RunOwner['spanIds']): string {
+  const texts = given.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
   // The byte count includes a comma after each member. The last member has no comma, so one byte is added.
   let bytesLeft = BAGGAGE_BYTES_MAX + 1;
   for (const text of texts) bytesLeft -= text.length + 1;
@@ -312,10 +307,10 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
     bytesLeft -= text.length + 1;
     texts.push(text);
   };
+  const { sampled, project } = context;
   const heldRate = heldRateOf(context);
-  if (!context.sampled || heldRate !== undefined) add('sampled', 'false');
+  if (!sampled || heldRate !== undefined) add('sampled', 'false');
   if (heldRate !== undefined) add('held', String(heldRate));
-  const { project, spanIds } = context;
   if (spanIds !== undefined) add('otel', `00-${spanIds.traceId}-${spanIds.spanId}-01`);
   if (project !== undefined) add(typeof project === 'string' ? 'project' : 'project-id', projectText(project));
   if (context.tags !== undefined) add('tags', JSON.stringify(context.tags));
