@@ -4,9 +4,9 @@ import { untraced } from '../run/context.ts';
 import {
   describeOpenRun,
   type EncodedRun,
-  encodeLate,
+  encodeLazy,
+  type HeldRunSink,
   type HeldTrace,
-  type HoldingSink,
   releaseRun,
   wholeJson,
 } from '../run/encoded-run.ts';
@@ -97,18 +97,18 @@ export class HeldTraces {
 }
 
 function sizeOf(run: EncodedRun): number {
-  const { inputs, outputs } = run.late ?? {};
+  const { inputs, outputs } = run.lazy ?? {};
   return sizeOfContent({ run }) + (inputs?.length ?? 0) + (outputs?.length ?? 0);
 }
 
 /** A run of a held trace. While the trace is held, this is the state that its sink keeps for the run. */
 class HeldRun {
   readonly run: EncodedRun;
-  readonly sink: HoldingSink;
+  readonly sink: HeldRunSink;
   bytes: number;
   isEnded = false;
 
-  constructor(run: EncodedRun, sink: HoldingSink) {
+  constructor(run: EncodedRun, sink: HeldRunSink) {
     this.run = run;
     this.sink = sink;
     this.bytes = sizeOf(run);
@@ -134,7 +134,7 @@ class Trace implements HeldTrace {
     this.startedAtMs = startedAtMs;
   }
 
-  start(run: EncodedRun, sink: HoldingSink): boolean {
+  start(run: EncodedRun, sink: HeldRunSink): boolean {
     if (this.state === 'kept') return this.#pass(run, sink);
     if (this.state === 'leftOut') {
       sink.skip();
@@ -148,7 +148,7 @@ class Trace implements HeldTrace {
     return true;
   }
 
-  end(run: EncodedRun, sink: HoldingSink): void {
+  end(run: EncodedRun, sink: HeldRunSink): void {
     if (this.state !== 'held') {
       if (this.state === 'kept' && !run.refused) sink.end(run);
       else releaseRun(run);
@@ -203,11 +203,11 @@ class Trace implements HeldTrace {
     return runs;
   }
 
-  #pass(run: EncodedRun, sink: HoldingSink): boolean {
+  #pass(run: EncodedRun, sink: HeldRunSink): boolean {
     const metadata = new Map(run.metadata).set('sampling', JSON.stringify(this.#reason));
     if (!Number.isNaN(this.rate)) metadata.set('sample_rate', String(this.rate));
     run.metadata = metadata;
-    encodeLate(run);
+    encodeLazy(run);
     if (this.#isRefused) run.refused = true;
     if (sink.start(run)) return true;
     run.refused = true;
@@ -246,6 +246,6 @@ function endedTrace(held: readonly HeldRun[], durationMs: number): EndedTrace {
 
 function recordOf(run: EncodedRun): RunRecord {
   describeOpenRun(run);
-  encodeLate(run);
+  encodeLazy(run);
   return JSON.parse(wholeJson(run));
 }

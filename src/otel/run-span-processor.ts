@@ -13,7 +13,7 @@ import {
   heldRateOf,
   innermostContext,
   isOff,
-  leftOut,
+  leftOutContext,
   type RunContext,
   SAMPLED,
   sinkOf,
@@ -344,7 +344,7 @@ function mayBeHeld({ parent, parentIds, sink }: SpanStart): boolean {
 /** Returns the context below a span that is not sampled. With `keep`, no trace starts below the span. */
 function contextBelow({ parent, sink }: SpanStart): RunContext | undefined {
   const isTraceBelow = sink.hold === undefined || sink.capture.otelSampling === false;
-  return isTraceBelow || parent?.id !== undefined ? parent : leftOut(parent);
+  return isTraceBelow || parent?.id !== undefined ? parent : leftOutContext(parent);
 }
 
 function mappingOf({ resource, vocabularies }: RunSpanProcessorOptions): SpanMapping {

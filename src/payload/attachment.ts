@@ -31,7 +31,7 @@ export interface AttachmentPolicy {
   readonly attachmentBytes: number;
   readonly payload: PayloadRules;
   /** Whether plain data is copied, and encoded when its text is read. */
-  readonly isLate?: boolean;
+  readonly isLazy?: boolean;
 }
 
 /** Keeps a run's attachment names unique, and limits the number and total size of the attachments. */

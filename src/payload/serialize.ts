@@ -10,7 +10,7 @@ import {
 } from './attachment.ts';
 import { Copier } from './copy.ts';
 import { exactJson, hasPlainPrototype, parseExact } from './fields.ts';
-import { LatePayload } from './late-payload.ts';
+import { LazyPayload } from './lazy-payload.ts';
 import { mayBeDataUri, PlainCheck } from './plain.ts';
 import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redaction/paths.ts';
 import { failureText, MASK, shownText } from './redaction/redact.ts';
@@ -67,10 +67,10 @@ export function encodePayload(
   room?: AttachmentRoom,
 ): EncodedPayload {
   const given = payloadOf(field, value);
-  const late = policy.isLate
-    ? ignoreErrors(() => new LatePayload(given, policy.payload, (copy) => encoded(field, copy, policy).json))
+  const lazy = policy.isLazy
+    ? ignoreErrors(() => new LazyPayload(given, policy.payload, (copy) => encoded(field, copy, policy).json))
     : undefined;
-  return late ?? encoded(field, given, policy, room);
+  return lazy ?? encoded(field, given, policy, room);
 }
 
 function encoded(

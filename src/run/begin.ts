@@ -67,7 +67,7 @@ export function captureIn(
 
 /** The policy for the inputs of a run that is about to start. Those of a held run are encoded if the run is sent. */
 export function inputsPolicy(capture: CapturePolicy, { hold }: SamplingResult): CapturePolicy {
-  return hold === undefined ? capture : { ...capture, isLate: true };
+  return hold === undefined ? capture : { ...capture, isLazy: true };
 }
 
 export function newRecord(start: RunStart, startUs: number): EncodedRun {

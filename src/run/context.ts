@@ -445,11 +445,11 @@ export function sampledBy(span: object, context: RunContext | undefined, exporte
   if (sink === undefined || sink.capture.otelSampling === false) return context;
   // A recorded span without a run is filtered, or has no span processor. Traces that start inside it are held.
   const isBelowHeld = sink.hold && startsTrace(context) && (span as { isRecording?(): boolean }).isRecording?.();
-  return isBelowHeld === true ? { ...(context ?? rootContext), heldRate: Number.NaN } : leftOut(context);
+  return isBelowHeld === true ? { ...(context ?? rootContext), heldRate: Number.NaN } : leftOutContext(context);
 }
 
 /** Returns a context in which the first run starts a trace that is left out. */
-export function leftOut(context: RunContext | undefined): RunContext {
+export function leftOutContext(context: RunContext | undefined): RunContext {
   return { ...(context ?? rootContext), id: undefined, traceId: undefined, dottedOrder: undefined, sampled: false };
 }
 

@@ -22,7 +22,7 @@ import {
   type RunStatus,
   urlOf,
 } from './context.ts';
-import { describeOpenRun, type EncodedRun, encodeLate, setPayload } from './encoded-run.ts';
+import { describeOpenRun, type EncodedRun, encodeLazy, setPayload } from './encoded-run.ts';
 import { addMetadata, EventList, type Fields, notInherited, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
@@ -434,8 +434,8 @@ export class Run implements HookedRun {
 
   #encode(field: 'inputs' | 'outputs', value: unknown): EncodedPayload {
     this.#attachments?.forget(field);
-    const isLate = this.#record.held?.state === 'held';
-    const policy = isLate ? { ...this.#capture, isLate } : this.#capture;
+    const isLazy = this.#record.held?.state === 'held';
+    const policy = isLazy ? { ...this.#capture, isLazy } : this.#capture;
     const payload = encodePayload(field, value, policy, this.#attachments);
     if (payload.attachments !== undefined) this.#ownAttachments.keep(field, payload.attachments);
     return payload;
@@ -501,7 +501,7 @@ export function startRunIn(place: string, given: RunOptions, around?: RunContext
 }
 
 function parsedPayload(run: EncodedRun | undefined, field: 'inputs' | 'outputs'): Record<string, unknown> | undefined {
-  if (run !== undefined) encodeLate(run);
+  if (run !== undefined) encodeLazy(run);
   const json = run?.[field];
   return json === undefined ? undefined : parseExact(json, String);
 }

@@ -339,8 +339,8 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   }
 
   #fieldsOf(span: SpanLike, start: SpanStart): SpanFields {
-    const isLate = this.#record?.held?.state === 'held';
-    const capture = isLate ? { ...this.#capture, isLate } : this.#capture;
+    const isLazy = this.#record?.held?.state === 'held';
+    const capture = isLazy ? { ...this.#capture, isLazy } : this.#capture;
     const fields = spanToRun(span, capture, this.#around(start));
     this.#noteUsage(fields, start);
     fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string, start));

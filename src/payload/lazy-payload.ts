@@ -2,7 +2,7 @@ import { types } from '../platform/node.ts';
 import { mayBeDataUri, type PayloadLimits } from './plain.ts';
 
 /** A copy of plain data that is encoded when its text is read, because its run may be left out before that. */
-export class LatePayload {
+export class LazyPayload {
   readonly attachments: undefined;
   /** Approximate length of the text, in characters. */
   length = 0;
