@@ -78,16 +78,10 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
   }
 }
 
-/** Items of a page, and the offset or cursor of the next page. */
-interface PagePart<Item, Cursor> {
-  readonly items: readonly Item[];
-  readonly next: Cursor | undefined;
-}
-
 /** Returns a list that requests pages with `load`. If `first` throws, awaiting the list rejects with that error. */
 export function pagesFrom<Item, Cursor>(
   first: () => Cursor,
-  load: (cursor: Cursor) => Promise<PagePart<Item, Cursor>>,
+  load: (cursor: Cursor) => Promise<{ readonly items: readonly Item[]; readonly next: Cursor | undefined }>,
 ): PageList<Item> {
   const page = async (cursor: Cursor): Promise<Page<Item>> => {
     const { items, next } = await load(cursor);

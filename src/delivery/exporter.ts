@@ -6,7 +6,7 @@ import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import { lateContentSettled, releaseAll } from '../run/late-content.ts';
 import { PROGRAM_ENDED } from '../run/record.ts';
 import { flushLimitMs } from '../run/run-options.ts';
-import type { CapturePolicy, FlushLimit, FlushResult, HoldTrace, RunPlace, RunSink } from '../run/sink.ts';
+import type { CapturePolicy, FlushLimit, FlushResult, RunPlace, RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { Attempts } from './attempts.ts';
@@ -32,7 +32,7 @@ const INCOMPLETE = 'Incomplete: the run did not end before the exporter stopped 
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
-  readonly hold: HoldTrace | undefined;
+  readonly hold: RunSink['hold'];
   readonly #held: HeldTraces | undefined;
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;

@@ -5,9 +5,9 @@ import { untraced } from '../run/context.ts';
 import {
   describeOpenRun,
   type EncodedRun,
-  encodeLate,
+  encodeLazy,
+  type HeldRunSink,
   type HeldTrace,
-  type HoldingSink,
   releaseRun,
   wholeJson,
 } from '../run/encoded-run.ts';
@@ -99,18 +99,18 @@ export class HeldTraces {
 }
 
 function sizeOf(run: EncodedRun): number {
-  const { inputs, outputs } = run.late ?? {};
+  const { inputs, outputs } = run.lazy ?? {};
   return sizeOfContent({ run }) + (inputs?.length ?? 0) + (outputs?.length ?? 0);
 }
 
 /** A run of a held trace. While the trace is held, this is the state that its sink keeps for the run. */
 class HeldRun {
   readonly run: EncodedRun;
-  readonly sink: HoldingSink;
+  readonly sink: HeldRunSink;
   bytes: number;
   isEnded = false;
 
-  constructor(run: EncodedRun, sink: HoldingSink) {
+  constructor(run: EncodedRun, sink: HeldRunSink) {
     this.run = run;
     this.sink = sink;
     this.bytes = sizeOf(run);
@@ -128,7 +128,7 @@ class Trace implements HeldTrace {
   /** The rule that keeps the trace. */
   #reason = '';
   /** The sink that has refused a run. It then refuses all later ones, so that a trace is not sent with gaps. */
-  #refusing: HoldingSink | undefined;
+  #refusing: HeldRunSink | undefined;
   #isDeciding = false;
 
   constructor(traces: HeldTraces, rate: number, startedAtMs: number) {
@@ -137,7 +137,7 @@ class Trace implements HeldTrace {
     this.startedAtMs = startedAtMs;
   }
 
-  start(run: EncodedRun, sink: HoldingSink): boolean {
+  start(run: EncodedRun, sink: HeldRunSink): boolean {
     if (this.state === 'kept') return this.#pass(run, sink);
     if (this.state === 'leftOut') {
       sink.skip();
@@ -151,13 +151,13 @@ class Trace implements HeldTrace {
     return true;
   }
 
-  end(run: EncodedRun, sink: HoldingSink): void {
+  end(run: EncodedRun, sink: HeldRunSink): void {
     const held = run.sinkState;
     if (this.state === 'leftOut' || run.refused) releaseRun(run);
     else if (held instanceof HeldRun) this.#ended(held);
     else {
       // The decision may have come while the payload was read.
-      encodeLate(run);
+      encodeLazy(run);
       sink.end(run);
     }
   }
@@ -220,11 +220,11 @@ class Trace implements HeldTrace {
     return runs;
   }
 
-  #pass(run: EncodedRun, sink: HoldingSink): boolean {
+  #pass(run: EncodedRun, sink: HeldRunSink): boolean {
     const metadata = new Map(run.metadata).set('sampling', JSON.stringify(this.#reason));
     if (Number.isFinite(this.rate)) metadata.set('sample_rate', String(this.rate));
     run.metadata = metadata;
-    encodeLate(run);
+    encodeLazy(run);
     run.sinkState = undefined;
     if (this.#refusing === sink) run.refused = true;
     if (sink.start(run)) return true;
@@ -266,6 +266,6 @@ function endedTrace(held: readonly HeldRun[], durationMs: number): EndedTrace {
 
 function recordOf(run: EncodedRun): RunRecord {
   describeOpenRun(run);
-  encodeLate(run);
+  encodeLazy(run);
   return JSON.parse(wholeJson(run));
 }

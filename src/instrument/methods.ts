@@ -43,8 +43,6 @@ export const traced: Traced = ((...args: unknown[]): unknown => {
   return options;
 }) as Traced;
 
-type Accessor = ClassAccessorDecoratorTarget<unknown, unknown>;
-
 function decorate(options: unknown, [value, context, descriptor]: unknown[]): unknown {
   const kind = (context as DecoratorContext | undefined)?.kind;
   if (kind === undefined) return decorateLegacy(options, context as string | symbol, descriptor);
@@ -55,7 +53,7 @@ function decorate(options: unknown, [value, context, descriptor]: unknown[]): un
     case 'setter':
       return traceable(value as (...args: unknown[]) => unknown, named);
     case 'accessor': {
-      const { get, set } = value as Accessor;
+      const { get, set } = value as ClassAccessorDecoratorTarget<unknown, unknown>;
       return { get: traceable(get, named), set: traceable(set, named) };
     }
     case 'field':

@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection, reportFailure } from '../base/guard.ts';
 import { type Checks, FUNCTION, TRUE_OR_FALSE } from '../config/checker.ts';
-import { type EncodedPayload, encodePayload, type LatePolicy } from '../payload/serialize.ts';
+import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
 import type { Fields } from '../run/fields.ts';
 import type { RunHooks } from '../run/hooks.ts';
@@ -140,11 +140,7 @@ export class Plan implements StartOptions {
     return new Plan(others);
   }
 
-  encodeInputs(
-    args: unknown[],
-    capture: CapturePolicy & LatePolicy,
-    description?: CallDescription,
-  ): EncodedPayload | undefined {
+  encodeInputs(args: unknown[], capture: CapturePolicy, description?: CallDescription): EncodedPayload | undefined {
     if (capture.hideInputs) return undefined;
     if (description !== undefined) return encodePayload('inputs', description.inputs, capture);
     if (this.inputs === undefined) return encodePayload('inputs', args.length > 1 ? { args } : args[0], capture);

@@ -23,7 +23,7 @@ import { followPromise, followResult, followSteps, RunObserver } from './results
 import { followLazyGenerator } from './results/iterator.ts';
 import { noObserver, type StreamObserver } from './results/observer.ts';
 
-type Callable = (...args: unknown[]) => unknown;
+export type Callable = (...args: unknown[]) => unknown;
 
 /** The type of a traced function: the original function's type plus the method `with`. */
 export type Traceable<Fn> = Fn & {

@@ -8,9 +8,8 @@ import { observedStream } from './results/observed-stream.ts';
 import { abandonment, isObjectOrFunction, type Method, type StreamObserver, type Watched } from './results/observer.ts';
 import { thenOf } from './results/promise.ts';
 import { followReadableStream, isReadableStream } from './results/stream.ts';
-import { shapedLike, uncallableKind } from './traceable.ts';
+import { type Callable, shapedLike, uncallableKind } from './traceable.ts';
 
-type Callable = (...args: unknown[]) => unknown;
 type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 
 const FLUSH_TIMEOUT_MS = 2_000;

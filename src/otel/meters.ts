@@ -17,10 +17,7 @@ const CHECKS: Checks<ObserveOptions> = {
   meter: ['a meter of OpenTelemetry', (value) => typeof (value as Meter | null)?.createHistogram === 'function'],
 };
 
-/**
- * Returns a function that calls `observe` with the meter of its options, unless the meter reports already: registering
- * the instruments twice would double the counts. The result of that function stops reporting. Never throws.
- */
+/** Returns a function that calls `observe` once for a meter, because a second call would double the counts. */
 export function oncePerMeter(
   place: string,
   observe: (meter: Meter) => () => void,

@@ -12,7 +12,6 @@ import { type Checks, TRUE_OR_FALSE } from '../config/checker.ts';
 import { SUPPRESS_TRACING } from '../platform/suppress-tracing.ts';
 import {
   acceptCheck,
-  type BaggageContext,
   type BaggageMember,
   baggageMember,
   baggageOf,
@@ -99,9 +98,7 @@ export class RunPropagator implements TextMapPropagator<unknown> {
       const order = orderToSend('RunPropagator', run, ORDER_MAX);
       if (run === undefined || order === undefined) return;
       setter.set(carrier, TRACE, order);
-      const sent: BaggageContext = this.#withMetadata
-        ? withAddedFields(run)
-        : { ...run, tags: undefined, metadata: undefined };
+      const sent = this.#withMetadata ? withAddedFields(run) : { ...run, tags: undefined, metadata: undefined };
       const { key, members } = baggageIn(carrier, order) ?? { key: BAGGAGE, members: membersOf(context) };
       const baggage = baggageOf(sent, members);
       if (baggage !== '') setter.set(carrier, key, baggage);

@@ -1,6 +1,6 @@
 import { type Context, isSpanContextValid, trace } from '@opentelemetry/api';
 import { guard } from '../base/guard.ts';
-import { isHeld, SAMPLED } from '../run/context.ts';
+import { heldRateOf, SAMPLED } from '../run/context.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { type Sampler, sample, samplingChecks, samplingDecision } from '../run/sampling.ts';
 import { type Capturing, currentSink, noopSink } from '../run/sink.ts';
@@ -57,7 +57,7 @@ export class RunSampler {
     if (hasParent && present?.hold !== undefined && trace.getSpan(parentContext)?.isRecording()) return RECORD;
     const around = isRoot(parentContext) ? undefined : runAbove(parentContext);
     // A parent span that is not sampled decides, unless its run is held.
-    if (hasParent && (around === undefined || !isHeld(around))) return NOT_RECORD;
+    if (hasParent && heldRateOf(around) === undefined) return NOT_RECORD;
     const sink = this.#given && { ...this.#given, hold: present?.hold };
     const { isSampled, hold } = sample({ name: runNameOf(spanName) }, around, sink ?? present, {
       traceId,

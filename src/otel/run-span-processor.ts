@@ -10,10 +10,10 @@ import { callsOf } from '../run/calls.ts';
 import {
   contextOfRoot,
   enteredContext,
+  heldRateOf,
   innermostContext,
-  isHeld,
   isOff,
-  leftOut,
+  leftOutContext,
   type RunContext,
   SAMPLED,
   sinkOf,
@@ -202,8 +202,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   #entryFor(span: SpanLike, given: SpanStart, above: FilteredSpan | undefined): SpanEntry {
     const { ids } = given;
-    if ((ids.traceFlags & SAMPLED) === 0 && !mayBeHeld(given))
-      return { ids, isOpen: true, context: contextBelow(given) };
+    const isLeftOut = (ids.traceFlags & SAMPLED) === 0 && !mayBeHeld(given);
+    if (isLeftOut) return { ids, isOpen: true, context: contextBelow(given) };
     if (!isExported(span, this.#shouldExport, this.#mapping.index)) {
       const promote = (filtered: FilteredSpan): SpanEntry => this.#promoted(span, filtered);
       return new FilteredSpan(given, above, this.#shouldExport === 'llm' ? promote : undefined);
@@ -338,13 +338,13 @@ class FilteredSpan implements SpanEntry {
 /** Whether `keep` decides on a span that OpenTelemetry records but does not sample. A caller's decision is final. */
 function mayBeHeld({ parent, parentIds, sink }: SpanStart): boolean {
   if (sink.hold === undefined || parent?.sampled === false) return false;
-  return parent?.id === undefined ? parentIds?.isRemote !== true : isHeld(parent);
+  return parent?.id === undefined ? parentIds?.isRemote !== true : heldRateOf(parent) !== undefined;
 }
 
 /** Returns the context below a span that is not sampled. With `keep`, no trace starts below the span. */
 function contextBelow({ parent, sink }: SpanStart): RunContext | undefined {
   const isTraceBelow = sink.hold === undefined || sink.capture.otelSampling === false;
-  return isTraceBelow || parent?.id !== undefined ? parent : leftOut(parent);
+  return isTraceBelow || parent?.id !== undefined ? parent : leftOutContext(parent);
 }
 
 function mappingOf({ resource, vocabularies }: RunSpanProcessorOptions): SpanMapping {

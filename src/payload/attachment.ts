@@ -27,8 +27,11 @@ export interface AttachmentRoom {
 }
 
 export interface AttachmentPolicy {
+  /** Maximum total size of a run's attachments, in bytes. */
   readonly attachmentBytes: number;
   readonly payload: PayloadRules;
+  /** Whether plain data is copied, and encoded when its text is read. */
+  readonly isLazy?: boolean;
 }
 
 /** Keeps a run's attachment names unique, and limits the number and total size of the attachments. */

@@ -1,3 +1,4 @@
+import { ignoreErrors } from '../base/guard.ts';
 import { messageOf } from '../base/text.ts';
 import { types } from '../platform/node.ts';
 import {
@@ -9,7 +10,7 @@ import {
 } from './attachment.ts';
 import { Copier } from './copy.ts';
 import { exactJson, hasPlainPrototype, parseExact } from './fields.ts';
-import { latePayload } from './late-payload.ts';
+import { LazyPayload } from './lazy-payload.ts';
 import { mayBeDataUri, PlainCheck } from './plain.ts';
 import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redaction/paths.ts';
 import { failureText, MASK, shownText } from './redaction/redact.ts';
@@ -55,11 +56,6 @@ export function isSamePayload(one: EncodedPayload, other: EncodedPayload): boole
   });
 }
 
-export interface LatePolicy {
-  /** Whether plain data is copied, and encoded when the text is first read. */
-  readonly isLate?: boolean;
-}
-
 /**
  * Encodes a payload as a JSON object. If the value is not a plain object, wraps it in an object with the property
  * `input` or `outputs`. `room` is undefined if the run has no attachments yet.
@@ -67,14 +63,14 @@ export interface LatePolicy {
 export function encodePayload(
   field: AttachingField,
   value: unknown,
-  policy: AttachmentPolicy & LatePolicy,
+  policy: AttachmentPolicy,
   room?: AttachmentRoom,
 ): EncodedPayload {
   const given = payloadOf(field, value);
-  const late = policy.isLate
-    ? latePayload(given, policy.payload, (copy) => encoded(field, copy, policy).json)
+  const lazy = policy.isLazy
+    ? ignoreErrors(() => new LazyPayload(given, policy.payload, (copy) => encoded(field, copy, policy).json))
     : undefined;
-  return late ?? encoded(field, given, policy, room);
+  return lazy ?? encoded(field, given, policy, room);
 }
 
 function encoded(

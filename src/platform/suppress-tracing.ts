@@ -18,11 +18,7 @@ interface SentryRegistry {
 }
 
 interface SentryStrategy {
-  readonly acs?: { withScope?<Result>(fn: (scope: SentryScope) => Result): Result };
-}
-
-interface SentryScope {
-  setSDKProcessingMetadata?(metadata: object): void;
+  readonly acs?: { withScope?<Result>(fn: (scope: { setSDKProcessingMetadata?(_: object): void }) => Result): Result };
 }
 
 const ownWork = shared('ownWork', () => ({ depth: 0 }));

@@ -1,5 +1,5 @@
 import { guard, reportFailure } from '../base/guard.ts';
-import { type EncodedPayload, encodePayload, type LatePolicy, shownName } from '../payload/serialize.ts';
+import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
 import type { CallStart } from './calls.ts';
 import { inheritedFrom, otelIdsBelow, type RunContext, type RunOwner, spanIdsOf, untraced } from './context.ts';
@@ -16,10 +16,10 @@ import { parseDottedOrder } from './time.ts';
 
 /** The span that a run records. It owns the context of the run, and fills the record. */
 export interface SpanOwner extends RunOwner {
-  /** Passes the record of the new run to its sink, with `passStart`. Returns false if the sink refuses it. */
+  /** Passes the record of the new run to its sink. Returns false if the sink refuses it. */
   pass(record: EncodedRun, run: HookedRun): boolean;
   /** Takes the record of a new run that is measured, but not sent. */
-  take(record: EncodedRun, run: HookedRun): void;
+  setRecord(record: EncodedRun, run: HookedRun): void;
 }
 
 /** The data of a run before it starts. */
@@ -66,8 +66,8 @@ export function captureIn(
 }
 
 /** The policy for the inputs of a run that is about to start. Those of a held run are encoded if the run is sent. */
-export function inputsPolicy(capture: CapturePolicy, { hold }: SamplingResult): CapturePolicy & LatePolicy {
-  return hold === undefined ? capture : { ...capture, isLate: true };
+export function inputsPolicy(capture: CapturePolicy, { hold }: SamplingResult): CapturePolicy {
+  return hold === undefined ? capture : { ...capture, isLazy: true };
 }
 
 export function newRecord(start: RunStart, startUs: number): EncodedRun {

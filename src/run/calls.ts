@@ -2,7 +2,7 @@ import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { makeSlot, type Slot } from '../base/slot.ts';
 import { exactJson, type Fields, fieldsOf, isFields, parsedJson, textOf, without } from '../payload/fields.ts';
-import { type EncodedRun, encodeLate } from './encoded-run.ts';
+import { type EncodedRun, encodeLazy } from './encoded-run.ts';
 import { CallRecord, CallTable, callKey, responseIdIn, SAME_CALL, SAME_CALL_USAGE, USAGE } from './same-call.ts';
 import type { RunSink } from './sink.ts';
 
@@ -31,18 +31,18 @@ export class RecordedCall extends CallRecord {
 
   constructor(
     run: Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'parentRunId' | 'name' | 'inputs'> &
-      Partial<Pick<EncodedRun, 'late'>>,
+      Partial<Pick<EncodedRun, 'lazy'>>,
     type: string,
     start: CallStart,
   ) {
     const { source, inputs, isSender = false } = start;
     const { id, traceId, parentRunId: parentId, name, inputs: json } = run;
-    const late = run.late?.inputs;
+    const lazy = run.lazy?.inputs;
     super({ id, traceId, parentId, type, source, name, model: undefined });
     this.dottedOrder = run.dottedOrder;
     this.isSender = isSender;
-    const isKnown = json !== undefined || late !== undefined;
-    this.#inputs = inputs ?? (isKnown ? () => parsedJson(json ?? late?.json) : undefined);
+    const isKnown = json !== undefined || lazy !== undefined;
+    this.#inputs = inputs ?? (isKnown ? () => parsedJson(json ?? lazy?.json) : undefined);
   }
 
   /** Takes the evidence in metadata that is being added to the run. */
@@ -252,7 +252,7 @@ export function endsBeside(sink: RunSink, call: RecordedCall, hasUsage: boolean)
 
 /** Marks the run if another record of its call has ended before. */
 export function markSame(call: RecordedCall, run: EncodedRun): void {
-  encodeLate(run);
+  encodeLazy(run);
   const usage = run.metadata?.get(USAGE) ?? usageIn(run.outputs)?.usage;
   call.hasUsage = usage !== undefined;
   const { same } = call;

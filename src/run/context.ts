@@ -34,9 +34,9 @@ export interface RunContext {
   /** Whether the sink refused the parent run. The sink also refuses all runs below a refused run. */
   readonly refused: boolean;
   readonly sampled: boolean;
-  /** The trace of the run, if a sample rate drops it. Headers then tell other processes that the trace is left out. */
+  /** The trace of the run, if this process holds it. */
   readonly held?: HeldTrace | undefined;
-  /** The sample rate of the caller, if the run belongs to another process that holds its part of the trace. */
+  /** The rate by which the caller drops the trace, if it holds its part. NaN if the rate is not known. */
   readonly heldRate?: number | undefined;
   /** The sink for nested runs. If undefined, nested runs use the parent's sink, `owner.sink`. */
   readonly exporter: RunSink | undefined;
@@ -220,9 +220,9 @@ export function sinkBeside(context: RunContext | undefined): RunSink | undefined
   return isOff(context) && context?.exporter !== noopSink ? currentSink() : sinkOf(context);
 }
 
-/** Whether a sample rate drops the trace of a run, but its runs are held in this process. */
-export function isHeld({ held, heldRate }: RunContext): boolean {
-  return held !== undefined || heldRate !== undefined;
+/** Returns the sample rate that drops a held trace. Undefined if the trace is not held. */
+export function heldRateOf(context: RunContext | undefined): number | undefined {
+  return context?.held?.rate ?? context?.heldRate;
 }
 
 /** Returns the address of the page of the run in `context`. Runs that are not sent have no page. */
@@ -440,16 +440,16 @@ export function currentContext(exporter?: RunSink): RunContext | undefined {
  */
 export function sampledBy(span: object, context: RunContext | undefined, exporter?: RunSink): RunContext | undefined {
   const { traceFlags = SAMPLED } = sources.spans?.traceOf(span) ?? {};
-  if ((traceFlags & SAMPLED) !== 0 || (context !== undefined && isHeld(context))) return context;
+  if ((traceFlags & SAMPLED) !== 0 || heldRateOf(context) !== undefined) return context;
   const sink = sinkOf(context, exporter);
   if (sink === undefined || sink.capture.otelSampling === false) return context;
   // A recorded span without a run is filtered, or has no span processor. Traces that start inside it are held.
   const isBelowHeld = sink.hold && startsTrace(context) && (span as { isRecording?(): boolean }).isRecording?.();
-  return isBelowHeld === true ? { ...(context ?? rootContext), heldRate: Number.NaN } : leftOut(context);
+  return isBelowHeld === true ? { ...(context ?? rootContext), heldRate: Number.NaN } : leftOutContext(context);
 }
 
 /** Returns a context in which the first run starts a trace that is left out. */
-export function leftOut(context: RunContext | undefined): RunContext {
+export function leftOutContext(context: RunContext | undefined): RunContext {
   return { ...(context ?? rootContext), id: undefined, traceId: undefined, dottedOrder: undefined, sampled: false };
 }
 

@@ -2,7 +2,7 @@ import { guard } from '../base/guard.ts';
 import { version } from '../base/version.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { exactJson, type Fields, isFields, parseExact } from '../payload/fields.ts';
-import { LatePayload } from '../payload/late-payload.ts';
+import { LazyPayload } from '../payload/lazy-payload.ts';
 import { type EncodedPayload, jsonText } from '../payload/serialize.ts';
 import { runtime } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
@@ -36,13 +36,13 @@ export interface HeldTrace {
   readonly rate: number;
   readonly state: 'held' | 'kept' | 'leftOut';
   /** Called instead of the sink's `start`. Returns false if the sink refuses the run. */
-  start(run: EncodedRun, sink: HoldingSink): boolean;
+  start(run: EncodedRun, sink: HeldRunSink): boolean;
   /** Called instead of the sink's `end`. */
-  end(run: EncodedRun, sink: HoldingSink): void;
+  end(run: EncodedRun, sink: HeldRunSink): void;
 }
 
 /** The sink of a run whose trace is held. */
-export interface HoldingSink {
+export interface HeldRunSink {
   start(run: EncodedRun): boolean;
   end(run: EncodedRun): void;
   /** Called for a run that is left out. */
@@ -83,8 +83,8 @@ export class EncodedRun {
   runtime: string | undefined;
   inputs: string | undefined = undefined;
   outputs: string | undefined = undefined;
-  /** Payloads of a held run that are not encoded yet. The run is passed to its sink without them, after `encodeLate`. */
-  late: { inputs?: LatePayload | undefined; outputs?: LatePayload | undefined } | undefined = undefined;
+  /** Payloads of a held run that are not encoded yet. The run is passed to its sink without them, after `encodeLazy`. */
+  lazy: { inputs?: LazyPayload | undefined; outputs?: LazyPayload | undefined } | undefined = undefined;
   events: string | undefined = undefined;
   error: string | undefined = undefined;
   /** Undefined while the run is open. */
@@ -151,27 +151,27 @@ export function describeOpenRun(run: EncodedRun): void {
   source.describe();
 }
 
-/** Records a payload as its JSON text, or as a late payload. */
+/** Records a payload as its JSON text, or as a lazy payload. */
 export function setPayload(run: EncodedRun, field: 'inputs' | 'outputs', payload: EncodedPayload): void {
-  const late = payload instanceof LatePayload ? payload : undefined;
-  run[field] = late === undefined ? payload.json : undefined;
-  if (late !== undefined || run.late !== undefined) run.late = { ...run.late, [field]: late };
+  const lazy = payload instanceof LazyPayload ? payload : undefined;
+  run[field] = lazy === undefined ? payload.json : undefined;
+  if (lazy !== undefined || run.lazy !== undefined) run.lazy = { ...run.lazy, [field]: lazy };
 }
 
-/** Encodes the late payloads of a run. */
-export function encodeLate(run: EncodedRun): void {
-  const { late } = run;
-  if (late === undefined) return;
-  run.late = undefined;
-  run.inputs = late.inputs?.json ?? run.inputs;
-  run.outputs = late.outputs?.json ?? run.outputs;
+/** Encodes the lazy payloads of a run. */
+export function encodeLazy(run: EncodedRun): void {
+  const { lazy } = run;
+  if (lazy === undefined) return;
+  run.lazy = undefined;
+  run.inputs = lazy.inputs?.json ?? run.inputs;
+  run.outputs = lazy.outputs?.json ?? run.outputs;
 }
 
 /** Frees the payloads of a delivered run, because the application may keep a reference to the run. */
 export function releaseRun(run: EncodedRun): void {
   run.inputs = undefined;
   run.outputs = undefined;
-  run.late = undefined;
+  run.lazy = undefined;
   run.events = undefined;
   run.error = undefined;
   run.metadata = undefined;

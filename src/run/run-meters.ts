@@ -6,8 +6,8 @@ export type MeasuredRun = Readonly<
   Pick<EncodedRun, 'name' | 'runType' | 'metadata'> & Partial<Pick<EncodedRun, 'error' | 'events'>>
 >;
 
-/** Counts an ended run. Never throws. */
-export type RunMeter = (run: MeasuredRun, startUs: number, endUs: number) => void;
+/** Measures an ended run. Never throws. */
+type RunMeter = (run: MeasuredRun, startUs: number, endUs: number) => void;
 
 const meters: Set<RunMeter> = shared('runMeters', () => new Set());
 
@@ -17,10 +17,7 @@ export function addRunMeter(meter: RunMeter): () => void {
   return () => void meters.delete(meter);
 }
 
-/**
- * Whether ended runs are counted. A run that sampling leaves out then stays open until its end, without content, hooks
- * and delivery.
- */
+/** Whether ended runs are measured. A run that sampling leaves out then stays open, without content and hooks. */
 export function areRunsMeasured(): boolean {
   return meters.size > 0;
 }

@@ -22,7 +22,7 @@ import {
   type RunStatus,
   urlOf,
 } from './context.ts';
-import { describeOpenRun, type EncodedRun, encodeLate, setPayload } from './encoded-run.ts';
+import { describeOpenRun, type EncodedRun, encodeLazy, setPayload } from './encoded-run.ts';
 import { addMetadata, EventList, type Fields, notInherited, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
@@ -40,7 +40,7 @@ import {
   usableOptions,
 } from './run-options.ts';
 import { isCallType, SOURCES } from './same-call.ts';
-import { type CapturePolicy, passEnd, passStart, type RunSink } from './sink.ts';
+import type { CapturePolicy, RunSink } from './sink.ts';
 import { isoTimestamp, timestampUs } from './time.ts';
 
 /**
@@ -114,8 +114,8 @@ export class Run implements HookedRun {
     } else if (!sampling.isSampled) {
       sink.skip();
       status = 'sampledOut';
-      if (isMeasured) span?.take(record, this);
-    } else if (!(span === undefined ? passStart(record, sink) : span.pass(record, this))) {
+      if (isMeasured) span?.setRecord(record, this);
+    } else if (!(span === undefined ? (record.held ?? sink).start(record, sink) : span.pass(record, this))) {
       status = 'refused';
     }
     this.isOpen = status === 'kept' || isMeasured;
@@ -408,8 +408,9 @@ export class Run implements HookedRun {
     if (!this.context.sampled) return;
     observeRun(record, sink);
     if (sink === undefined) return;
-    if (this.complete === undefined) passEnd(record, sink);
-    else void this.complete.then(() => passEnd(record, sink));
+    const target = record.held ?? sink;
+    if (this.complete === undefined) target.end(record, sink);
+    else void this.complete.then(() => target.end(record, sink));
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {
@@ -433,8 +434,8 @@ export class Run implements HookedRun {
 
   #encode(field: 'inputs' | 'outputs', value: unknown): EncodedPayload {
     this.#attachments?.forget(field);
-    const isLate = this.#record.held?.state === 'held';
-    const policy = isLate ? { ...this.#capture, isLate } : this.#capture;
+    const isLazy = this.#record.held?.state === 'held';
+    const policy = isLazy ? { ...this.#capture, isLazy } : this.#capture;
     const payload = encodePayload(field, value, policy, this.#attachments);
     if (payload.attachments !== undefined) this.#ownAttachments.keep(field, payload.attachments);
     return payload;
@@ -500,7 +501,7 @@ export function startRunIn(place: string, given: RunOptions, around?: RunContext
 }
 
 function parsedPayload(run: EncodedRun | undefined, field: 'inputs' | 'outputs'): Record<string, unknown> | undefined {
-  if (run !== undefined) encodeLate(run);
+  if (run !== undefined) encodeLazy(run);
   const json = run?.[field];
   return json === undefined ? undefined : parseExact(json, String);
 }

@@ -24,9 +24,7 @@ export const samplingChecks: Checks<{ sampleRate?: number; sampler?: Sampler }> 
 export interface SamplingResult {
   /** Whether the run is recorded. */
   readonly isSampled: boolean;
-  /**
-   * The run id that the sampling decision is based on. Undefined if there is no decision, for example for a nested run.
-   */
+  /** The run id on which the decision is based. Undefined if there is no decision, as for a nested run. */
   readonly id: string | undefined;
   /** Returns the trace that holds the run. Undefined if the run is passed to its sink at once. */
   readonly hold?: () => HeldTrace;
@@ -49,11 +47,11 @@ export function sample(
   if (parent?.sampled === false) return LEFT_OUT;
   const { held, heldRate, id: parentId } = parent ?? {};
   if (held !== undefined) return held.state === 'leftOut' ? LEFT_OUT : { ...SAMPLED, hold: () => held };
-  if (heldRate !== undefined && parentId !== undefined) return dropped(undefined, heldRate, sink);
+  if (heldRate !== undefined && parentId !== undefined) return heldOrLeftOut(undefined, heldRate, sink);
   if (sink === undefined || parentId !== undefined) return SAMPLED;
   const { sampling: decide, otelSampling } = sink.capture;
   const isSpanSampled = heldRate === undefined && (span === undefined || (span.traceFlags & SAMPLED_FLAG) !== 0);
-  if (decide === undefined) return isSpanSampled ? SAMPLED : dropped(undefined, Number.NaN, sink);
+  if (decide === undefined) return isSpanSampled ? SAMPLED : heldOrLeftOut(undefined, Number.NaN, sink);
   const spanTrace = span?.traceId ?? (run.root === true || otelSampling === false ? undefined : spanTraceId());
   const traceId = spanTrace ?? run.id?.toLowerCase() ?? newRunId(clock.nowUs());
   const { name, runType = 'chain' } = run;
@@ -61,12 +59,12 @@ export function sample(
   const id = spanTrace === undefined ? traceId : undefined;
   const decision = decide({ traceId, name, runType, project });
   if (decision === false) return { isSampled: false, id };
-  if (decision !== true) return dropped(id, decision, sink);
-  return isSpanSampled ? { isSampled: true, id } : dropped(id, Number.NaN, sink);
+  if (decision !== true) return heldOrLeftOut(id, decision, sink);
+  return isSpanSampled ? { isSampled: true, id } : heldOrLeftOut(id, Number.NaN, sink);
 }
 
-/** The result for a trace that a sample rate drops: it is held if the sink can hold it. */
-function dropped(id: string | undefined, rate: number, sink: Capturing | undefined): SamplingResult {
+/** A trace that a sample rate drops is held if the sink can hold it. */
+function heldOrLeftOut(id: string | undefined, rate: number, sink: Capturing | undefined): SamplingResult {
   const hold = sink?.hold;
   return hold === undefined ? { isSampled: false, id } : { isSampled: true, id, hold: () => hold(rate) };
 }

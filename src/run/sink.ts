@@ -1,6 +1,6 @@
 import { shared } from '../base/shared.ts';
 import type { RunsEndpoint } from '../config/runs-endpoints.ts';
-import type { PayloadRules } from '../payload/truncate.ts';
+import type { AttachmentPolicy } from '../payload/attachment.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
 import type { EncodedRun, HeldTrace, PayloadTexts, Project } from './encoded-run.ts';
 import type { RunHooks } from './hooks.ts';
@@ -14,15 +14,12 @@ export interface EncodedFields {
 }
 
 /** The sink settings that determine which parts of a run are recorded. */
-export interface CapturePolicy {
+export interface CapturePolicy extends AttachmentPolicy {
   readonly project: Project;
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
   /** Whether headers for other processes contain no metadata. */
   readonly hidesMetadata?: boolean;
-  readonly payload: PayloadRules;
-  /** Maximum total size of a run's attachments, in bytes. */
-  readonly attachmentBytes: number;
   /** Decides which traces are recorded. Undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
   /** Selects the traces that are sent although the sample rate drops them. */
@@ -43,8 +40,8 @@ export interface CapturePolicy {
 /** Has the settings that determine which parts of a run are recorded. */
 export interface Capturing {
   readonly capture: CapturePolicy;
-  /** @internal Holds the runs of a trace that a sample rate drops. Undefined if the option `keep` is not set. */
-  readonly hold?: HoldTrace | undefined;
+  /** @internal Holds a trace that a sample rate drops. NaN is an unknown rate. Undefined if `keep` is not set. */
+  readonly hold?: ((rate: number) => HeldTrace) | undefined;
 }
 
 /** Describes a trace before its first run starts. Passed to samplers. */
@@ -77,9 +74,6 @@ export interface KeepRules {
   readonly slowMs: number;
   readonly functions: readonly ((trace: EndedTrace) => boolean)[];
 }
-
-/** `rate` is the rate that drops the trace. It is NaN if OpenTelemetry's sampler, which has no known rate, drops it. */
-export type HoldTrace = (rate: number) => HeldTrace;
 
 /** What identifies the page of a run. */
 export interface RunPlace {
@@ -127,8 +121,8 @@ export interface RunSink {
   end(run: EncodedRun): void;
   /** @internal Called instead of `start` for runs in a trace that sampling left out. */
   skip(): void;
-  /** @internal Holds the runs of a trace that a sample rate drops. Undefined if the option `keep` is not set. */
-  readonly hold?: HoldTrace | undefined;
+  /** @internal Holds a trace that a sample rate drops. Undefined if `keep` is not set. */
+  readonly hold?: Capturing['hold'];
   /** @internal Returns the sink to use instead of this one. `sink` is the one of a run without an `exporter` option. */
   over?(sink: RunSink): RunSink;
   /** @internal Returns the address of a run's page, if the service has one. */
@@ -142,17 +136,6 @@ export interface RunSink {
   stats?(): Stats;
   /** Flushes and then closes the sink. Runs that start after this call are dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
-}
-
-/** Passes the start of a run to its sink, or to the trace that holds it. Returns false if the sink refuses the run. */
-export function passStart(run: EncodedRun, sink: RunSink): boolean {
-  return run.held === undefined ? sink.start(run) : run.held.start(run, sink);
-}
-
-/** Passes the end of an accepted run to its sink, or to the trace that holds it. */
-export function passEnd(run: EncodedRun, sink: RunSink): void {
-  if (run.held === undefined) sink.end(run);
-  else run.held.end(run, sink);
 }
 
 /** A run that has no `EncodedRun`. Most runs of spans end before something needs one. */

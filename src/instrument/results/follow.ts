@@ -91,10 +91,8 @@ export class RunObserver extends StreamRecorder implements Settlement {
   }
 }
 
-type Follow = (value: object, observer: StreamObserver) => boolean;
-
 /** Returns the function that observes a stream or an iterator. Undefined for other values. */
-export function adapterFor(value: object): Follow | undefined {
+export function adapterFor(value: object): ((value: object, observer: StreamObserver) => boolean) | undefined {
   try {
     // Arrays are recorded as plain values, not as iterators.
     if (Array.isArray(value)) return undefined;

@@ -1,7 +1,7 @@
 import { guard } from '../../base/guard.ts';
 import { replaceMethod } from '../../instrument/methods.ts';
 import type { PlanOptions } from '../../instrument/plan.ts';
-import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
+import { type Callable, shapedLike, tracedBy } from '../../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import type { Run } from '../../run/run.ts';
 import { usableOptions } from '../../run/run-options.ts';
@@ -12,8 +12,6 @@ import { outcomeOf } from './answer.ts';
 import { describeExecution, describeOperation } from './calls.ts';
 import { tryWrapModel } from './model.ts';
 import { observedOperation, operationOf } from './operation.ts';
-
-type Callable = (...args: unknown[]) => unknown;
 
 const FUNCTIONS = [
   ...['generateText', 'streamText', 'generateObject', 'streamObject', 'embed', 'embedMany', 'rerank'],

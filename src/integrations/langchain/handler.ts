@@ -37,8 +37,6 @@ export interface GraphInterrupt {
   readonly interrupts: readonly unknown[];
 }
 
-type HandlerOptions = Pick<RunOptions, keyof ContextFields | 'project' | 'projectId' | 'exporter'> & Hiding;
-
 const PLACE = 'RunspanCallbackHandler';
 
 /** LangGraph reports interrupts only to handlers with this property. */
@@ -58,7 +56,7 @@ export class RunspanCallbackHandler {
   /** Makes LangChain call the handler immediately. Queued calls would lose their parents and exact times. */
   readonly awaitHandlers: boolean = true;
   readonly raiseError: boolean = false;
-  readonly #options: HandlerOptions;
+  readonly #options: Pick<RunOptions, keyof ContextFields | 'project' | 'projectId' | 'exporter'> & Hiding;
   readonly #isRecordedTwice: boolean;
 
   constructor(options?: RunspanCallbackHandlerOptions) {

@@ -10,10 +10,8 @@ export interface McpRequest {
   readonly params: unknown;
 }
 
-type Reader = (params: Fields) => Pick<CallDescription, 'name' | 'inputs'>;
-
 /** Functions that read the parameters of a request. Only these requests become runs. */
-const READERS: Readonly<Record<McpRequest['method'], Reader>> = {
+const READERS: Readonly<Record<McpRequest['method'], (params: Fields) => Pick<CallDescription, 'name' | 'inputs'>>> = {
   'tools/call': ({ name, arguments: given }) => ({ name: textOf(name) ?? 'tool', inputs: fieldsOf(given) }),
   'resources/read': ({ uri }) => ({ inputs: { uri } }),
   'prompts/get': ({ name, arguments: given }) => ({

@@ -27,7 +27,7 @@ import { Run } from '../../run/run.ts';
 import { measureRun } from '../../run/run-meters.ts';
 import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling.ts';
-import { type CapturePolicy, type EndedTexts, type LightRun, passStart, type RunSink } from '../../run/sink.ts';
+import type { CapturePolicy, EndedTexts, LightRun, RunSink } from '../../run/sink.ts';
 import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import type { MappedFields, StartFields } from '../mapping/mapped-fields.ts';
@@ -163,14 +163,14 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   }
 
   pass(record: EncodedRun, run: Run): boolean {
-    this.take(record, run);
-    if (!this.isLight) return passStart(record, this.sink);
+    this.setRecord(record, run);
+    if (!this.isLight) return (record.held ?? this.sink).start(record, this.sink);
     this.isLight = false;
     this.sink.light?.begun(this, record);
     return true;
   }
 
-  take(record: EncodedRun, run: Run): void {
+  setRecord(record: EncodedRun, run: Run): void {
     this.#run = run;
     this.#capture = run.capture;
     this.#record = record;
@@ -339,8 +339,8 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   }
 
   #fieldsOf(span: SpanLike, start: SpanStart): SpanFields {
-    const isLate = this.#record?.held?.state === 'held';
-    const capture = isLate ? { ...this.#capture, isLate } : this.#capture;
+    const isLazy = this.#record?.held?.state === 'held';
+    const capture = isLazy ? { ...this.#capture, isLazy } : this.#capture;
     const fields = spanToRun(span, capture, this.#around(start));
     this.#noteUsage(fields, start);
     fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string, start));

@@ -1,5 +1,5 @@
 import type { Fields } from '../../payload/fields.ts';
-import { contextOf, inheritedFrom, isHeld, type RunContext, type RunOwner } from '../../run/context.ts';
+import { contextOf, heldRateOf, inheritedFrom, type RunContext, type RunOwner } from '../../run/context.ts';
 import type { EncodedRun, Project } from '../../run/encoded-run.ts';
 import { notInherited } from '../../run/fields.ts';
 import { placement } from '../../run/placement.ts';
@@ -47,7 +47,7 @@ export function inRequest(start: SpanStart): SpanStart {
 export function mayBeLight({ parent, sink, baggage }: SpanStart): boolean {
   const { hooks, sampling } = sink.capture;
   const isPlain = hooks === undefined && sampling === undefined && sink.hold === undefined && baggage === undefined;
-  return isPlain && (parent === undefined || (parent.sampled && !parent.refused && !isHeld(parent)));
+  return isPlain && (parent === undefined || (parent.sampled && !parent.refused && heldRateOf(parent) === undefined));
 }
 
 /** Returns the context of a run that is not passed to its sink yet. */

@@ -1,6 +1,6 @@
 import { firstLine } from '../../base/text.ts';
 import { exactJson, type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
-import { type EncodedRun, isFilled } from '../../run/encoded-run.ts';
+import { type EncodedRun, isFilled, type PayloadTexts } from '../../run/encoded-run.ts';
 import { hexOf, isHex } from '../../run/ids.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { addGenAi, isDescribed, type NewAttributes, setValue } from './gen-ai.ts';
@@ -14,11 +14,8 @@ type RunFields = Readonly<
 >;
 
 /** What is sent of a run. Payloads are JSON text. */
-export interface SentRun {
+export interface SentRun extends Readonly<PayloadTexts> {
   readonly run: RunFields;
-  readonly inputs: string | undefined;
-  readonly outputs: string | undefined;
-  readonly events: string | undefined;
   /** Undefined if the end is unknown. The span then ends when it starts. */
   readonly endTime: string | undefined;
   readonly error: string | undefined;

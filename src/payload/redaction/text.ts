@@ -2,13 +2,9 @@ import { latePattern } from '../../base/late-pattern.ts';
 import { exactJson, parseExact, put } from '../fields.ts';
 import { isPlainText, type SecretNames, URL_NAMES } from './names.ts';
 import type { Trail } from './paths.ts';
-import { type Mask, UrlSecrets } from './urls.ts';
+import { COLON, type Mask, QUESTION_MARK, SLASH, SPACE, UrlSecrets } from './urls.ts';
 
-const SPACE = 0x20;
 const QUOTE = 0x22;
-const SLASH = 0x2f;
-const COLON = 0x3a;
-const QUESTION_MARK = 0x3f;
 const CAPITAL_A = 0x41;
 const CAPITAL_Z = 0x5a;
 const BACKSLASH = 0x5c;

@@ -4,10 +4,10 @@ import type { Trail } from './paths.ts';
 
 export type Mask = (value: unknown, trail: Trail) => string;
 
-const SPACE = 0x20;
-const SLASH = 0x2f;
-const COLON = 0x3a;
-const QUESTION_MARK = 0x3f;
+export const SPACE = 0x20;
+export const SLASH = 0x2f;
+export const COLON = 0x3a;
+export const QUESTION_MARK = 0x3f;
 
 const NAME_CHARACTERS_MAX = 128;
 

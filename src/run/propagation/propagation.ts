@@ -8,8 +8,8 @@ import { types } from '../../platform/node.ts';
 import {
   currentContext,
   enclosingSpanIds,
+  heldRateOf,
   inheritedFrom,
-  isHeld,
   otelTraceIdOf,
   type RunContext,
   type RunOwner,
@@ -212,8 +212,8 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
     const order = orderToSend('toHeaders', context, ORDER_MAX);
     if (context === undefined || order === undefined) return;
     const key = keyOf(result, 'baggage') ?? 'baggage';
-    const sent = { ...withAddedFields(context), spanIds: enclosingSpanIds(context) };
-    const baggage = baggageOf(sent, parseBaggage(result[key] ?? ''));
+    const members = parseBaggage(result[key] ?? '');
+    const baggage = baggageOf(withAddedFields(context), members, enclosingSpanIds(context));
     result[keyOf(result, 'runspan-trace') ?? 'runspan-trace'] = order;
     if (baggage !== '') result[key] = baggage;
   });
@@ -243,16 +243,13 @@ export function requestHeaders(context: RunContext): RequestHeaders | undefined 
   if (order === undefined) return undefined;
   const ids = (parseDottedOrder(order) ?? []).map(({ id }) => hexOf(id));
   // `fromHeaders` reads the flag 0 only beside the trace id of the runs.
-  const isSent = context.sampled && !isHeld(context);
+  const heldRate = heldRateOf(context);
+  const isSent = context.sampled && heldRate === undefined;
   const { traceId = (isSent && otelTraceIdOf(context)) || ids.at(0), spanId = ids.at(-1)?.slice(16) } =
     (isSent && spanOf(context)) || {};
   const traceparent = `00-${traceId}-${spanId}-0${isSent ? 1 : 0}`;
-  const rate = heldRateOf(context);
-  return {
-    'runspan-trace': order,
-    traceparent,
-    ...(rate !== undefined && { baggage: `runspan-sampled=false,runspan-held=${rate}` }),
-  };
+  const headers = { 'runspan-trace': order, traceparent };
+  return heldRate === undefined ? headers : { ...headers, baggage: `runspan-sampled=false,runspan-held=${heldRate}` };
 }
 
 /**
@@ -270,10 +267,6 @@ export function headersToAdd(
   // Only our own `traceparent` can tell the other program that the trace is left out.
   if (headers === undefined || (headers.traceparent.endsWith('0') && names.has('traceparent'))) return [];
   return Object.entries(headers).filter(([name]) => !names.has(name));
-}
-
-function heldRateOf({ held, heldRate }: Pick<RunContext, 'held' | 'heldRate'>): number | undefined {
-  return held?.rate ?? heldRate;
 }
 
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {
@@ -300,17 +293,12 @@ export function withAddedFields(context: RunContext): RunContext {
   return sink?.capture.hidesMetadata === true ? { ...shown, metadata: undefined } : shown;
 }
 
-export interface BaggageContext extends RunContext {
-  /** The nearest span, for headers without a `traceparent`. */
-  readonly spanIds?: RunOwner['spanIds'];
-}
-
 /**
  * Returns the baggage header for a run. Keeps the members from other libraries. Omits run fields that would exceed the
- * size limit.
+ * size limit. `spanIds` contains the ids of the nearest span, for headers without a `traceparent`.
  */
-export function baggageOf(context: BaggageContext, present: readonly BaggageMember[]): string {
-  const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
+export function baggageOf(context: RunContext, given: readonly BaggageMember[], spanIds?: RunOwner['spanIds']): string {
+  const texts = given.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
   // The byte count includes a comma after each member. The last member has no comma, so one byte is added.
   let bytesLeft = BAGGAGE_BYTES_MAX + 1;
   for (const text of texts) bytesLeft -= text.length + 1;
@@ -320,10 +308,10 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
     bytesLeft -= text.length + 1;
     texts.push(text);
   };
-  if (!context.sampled || isHeld(context)) add('sampled', 'false');
+  const { sampled, project } = context;
   const heldRate = heldRateOf(context);
+  if (!sampled || heldRate !== undefined) add('sampled', 'false');
   if (heldRate !== undefined) add('held', String(heldRate));
-  const { project, spanIds } = context;
   if (spanIds !== undefined) add('otel', `00-${spanIds.traceId}-${spanIds.spanId}-01`);
   if (project !== undefined) add(typeof project === 'string' ? 'project' : 'project-id', projectText(project));
   if (context.tags !== undefined) add('tags', JSON.stringify(context.tags));

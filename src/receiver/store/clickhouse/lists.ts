@@ -12,15 +12,11 @@ import { ALL_RUNS, inProject, type Parsed, within } from '../../filter/run-filte
 import { all } from '../../filter/sql.ts';
 import { conditionOf, directionOf, metadataValue, rangeConditions } from './conditions.ts';
 import { type ClickHouse, float, integer, integers, type Query, type Sql, sql, string, uuids } from './connection.ts';
-import { feedbackIn } from './reads.ts';
+import { feedbackIn, type RunRow } from './reads.ts';
 import { NO_ITEM, searchConditions } from './search.ts';
 
 /** A row of the table `runs`. Its position in the list is `value`, then `n`. */
-interface ListedRow {
-  readonly id: string;
-  readonly trace: string;
-  readonly group_id: string;
-  readonly start_us: number;
+interface ListedRow extends Omit<RunRow, 'dotted_order'> {
   readonly n: number;
   readonly value: number | null;
   /** The run's summary as JSON, without its ids and previews, and with its `ToolMessages`. */

@@ -1,6 +1,6 @@
 import { CALL_TYPES, isCallType, MODEL_TYPES } from '../../../run/same-call.ts';
 import type { KnownTrace } from '../../domain/identity.ts';
-import type { Usage } from '../../domain/run-view.ts';
+import type { TraceSummary, Usage } from '../../domain/run-view.ts';
 import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
 import {
   DECIDES,
@@ -26,16 +26,12 @@ import {
 } from './run-row.ts';
 
 /** Columns of the table `traces` that are derived from runs. */
-type TraceRow = {
+type TraceRow = Pick<TraceSummary['trace'], 'runs' | 'pending' | 'errors' | 'model_calls'> & {
   readonly n: number;
   readonly tenant: number;
   readonly id: Uint8Array;
   readonly is_named: number;
   readonly root: number | null;
-  runs: number;
-  pending: number;
-  errors: number;
-  model_calls: number;
   end_us: number | null;
   readonly sources: string;
   readonly deciding: string;

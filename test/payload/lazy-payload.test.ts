@@ -24,7 +24,7 @@ const plain = fc.letrec((tie) => ({
 
 const limits = fc.constantFrom(LIMITS, { ...LIMITS, depth: 2 }, { ...LIMITS, width: 2 }, { ...LIMITS, nodes: 4 });
 
-test('a payload that is encoded later has the text of one that is encoded at once', () => {
+test('a lazy payload has the text of one that is encoded at once', () => {
   const made = fc.oneof(
     plain.map((value) => () => value),
     anything,
@@ -32,17 +32,17 @@ test('a payload that is encoded later has the text of one that is encoded at onc
   fc.assert(
     fc.property(made, limits, (make, { depth, width, nodes, bytes }) => {
       const payload = { ...policy.payload, depth, width, nodes, bytes };
-      const texts = [false, true].map((isLate) => encodePayload('inputs', make(), { ...policy, payload, isLate }).json);
+      const texts = [false, true].map((isLazy) => encodePayload('inputs', make(), { ...policy, payload, isLazy }).json);
       expect(texts[1]).toBe(texts[0]);
     }),
     { numRuns: cases(3_000) },
   );
 });
 
-test('a payload that is encoded later is not affected by changes of the value', () => {
+test('a lazy payload is not affected by changes of the value', () => {
   const value = { list: [{ text: 'before' }], nested: { count: 1 }, text: 'before' };
   const { json } = encodePayload('outputs', value, policy);
-  const payload = encodePayload('outputs', value, { ...policy, isLate: true });
+  const payload = encodePayload('outputs', value, { ...policy, isLazy: true });
   Object.assign(value, { text: 'after', more: true });
   value.nested.count = 2;
   value.list[0] = { text: 'after' };
