@@ -194,27 +194,25 @@ describe('the duration of a run', () => {
   });
 });
 
-describe('token counts, cost and cached share', () => {
-  it.each<[unknown, string]>([
-    [{ input_tokens: 120, output_tokens: 45, total_tokens: 165 }, ' · 165 tokens (120 in, 45 out)'],
-    [{ total_tokens: 165 }, ' · 165 tokens'],
-    [{ input_tokens: 120 }, ' · 120 tokens in'],
-    [{ output_tokens: 0 }, ' · 0 tokens out'],
-    [{ input_tokens: 1 }, ' · 1 token in'],
-    [
-      { input_tokens: 200, output_tokens: 1, total_cost: 0.012, input_token_details: { cache_read: 179 } },
-      ' · 201 tokens (200 in, 1 out) · $0.0120 · 90 % cached',
-    ],
-    [
-      { input_tokens: 2, total_cost: 12.345, input_token_details: { cache_read: 2 } },
-      ' · 2 tokens in · $12.35 · 100 % cached',
-    ],
-    [{ total_cost: 0 }, ' · $0.00'],
-    [{}, ''],
-  ])('of the usage %j are formatted as "%s"', (usage_metadata, text) => {
-    const run = makeRun('1', 'call', { outputs: { usage_metadata } });
-    expect(lines([run])).toEqual([`call · chain · 12 ms${text}`]);
-  });
+it.each<[unknown, string]>([
+  [{ input_tokens: 120, output_tokens: 45, total_tokens: 165 }, ' · 165 tokens (120 in, 45 out)'],
+  [{ total_tokens: 165 }, ' · 165 tokens'],
+  [{ input_tokens: 120 }, ' · 120 tokens in'],
+  [{ output_tokens: 0 }, ' · 0 tokens out'],
+  [{ input_tokens: 1 }, ' · 1 token in'],
+  [
+    { input_tokens: 200, output_tokens: 1, total_cost: 0.012, input_token_details: { cache_read: 179 } },
+    ' · 201 tokens (200 in, 1 out) · $0.0120 · 90 % cached',
+  ],
+  [
+    { input_tokens: 2, total_cost: 12.345, input_token_details: { cache_read: 2 } },
+    ' · 2 tokens in · $12.35 · 100 % cached',
+  ],
+  [{ total_cost: 0 }, ' · $0.00'],
+  [{}, ''],
+])('token counts, cost and cached share of the usage %j are formatted as "%s"', (usage_metadata, text) => {
+  const run = makeRun('1', 'call', { outputs: { usage_metadata } });
+  expect(lines([run])).toEqual([`call · chain · 12 ms${text}`]);
 });
 
 describe('a long line', () => {
@@ -388,15 +386,13 @@ describe('a limit of lines', () => {
   });
 });
 
-describe('colours', () => {
-  it('are added after shortening and escaping', () => {
-    const cancelled = { extra: { metadata: { end_reason: 'cancelled' } } };
-    const runs = [makeRun('1', 'ask', cancelled), makeRun('1.1', 'fail\u001b', { error: 'Error: no' })];
-    expect(lines(runs, { paint: (ink, text) => (text === '' ? '' : `<${ink}>${text}</>`) })).toEqual([
-      '<name>ask</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><notice>cancelled</>',
-      '<glyph>└─ </><failure>fail\\x1b</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><failure>✗ Error: no</>',
-    ]);
-  });
+it('colours are added after shortening and escaping', () => {
+  const cancelled = { extra: { metadata: { end_reason: 'cancelled' } } };
+  const runs = [makeRun('1', 'ask', cancelled), makeRun('1.1', 'fail\u001b', { error: 'Error: no' })];
+  expect(lines(runs, { paint: (ink, text) => (text === '' ? '' : `<${ink}>${text}</>`) })).toEqual([
+    '<name>ask</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><notice>cancelled</>',
+    '<glyph>└─ </><failure>fail\\x1b</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><failure>✗ Error: no</>',
+  ]);
 });
 
 it.each<[string, Parameters<typeof treeOptionsFor>[0], number]>([

@@ -122,28 +122,26 @@ describe('the end of a program', () => {
 /** Standard error without our own lines, and without Node's own frames of a stack, of which an AsyncLocalStorage makes more. */
 const told = ({ stderr }: Ended): string => stderr.replaceAll(/^runspan: .*\n|^ +at .*node:.*\n/gm, '');
 
-describe('the end of a program is the same without tracing', () => {
-  it.each([
-    ['exit code', ''],
-    ['exit in beforeExit', ''],
-    ['exit in exit', ''],
-    ['exit in exit, twice', ''],
-    ['throw', ''],
-    ['throw a string', ''],
-    ['throw in exit', ''],
-    ['throw, and somebody listens', ''],
-    ['reject', ''],
-    ['reject nothing', ''],
-    ['reject, and somebody listens', ''],
-    ['abort', ''],
-    ['shutdown in beforeExit', ''],
-    ['shutdown in exit', ''],
-  ])('after: %s%s', async (how) => {
-    await using server = await ingestServer();
-    const [traced, bare] = await Promise.all([exitProgram(how, server.url), exitProgram(how, server.url, 'untraced')]);
+it.each([
+  ['exit code', ''],
+  ['exit in beforeExit', ''],
+  ['exit in exit', ''],
+  ['exit in exit, twice', ''],
+  ['throw', ''],
+  ['throw a string', ''],
+  ['throw in exit', ''],
+  ['throw, and somebody listens', ''],
+  ['reject', ''],
+  ['reject nothing', ''],
+  ['reject, and somebody listens', ''],
+  ['abort', ''],
+  ['shutdown in beforeExit', ''],
+  ['shutdown in exit', ''],
+])('the end of a program is the same without tracing after: %s%s', async (how) => {
+  await using server = await ingestServer();
+  const [traced, bare] = await Promise.all([exitProgram(how, server.url), exitProgram(how, server.url, 'untraced')]);
 
-    expect({ ...traced, stderr: told(traced) }).toEqual({ ...bare, stderr: told(bare) });
-  });
+  expect({ ...traced, stderr: told(traced) }).toEqual({ ...bare, stderr: told(bare) });
 });
 
 describe('a process with tracing', () => {

@@ -280,30 +280,28 @@ describe('a thenable whose `catch` and `finally` do not call `then`', () => {
   });
 });
 
-describe('a program ends in the same way with tracing after', () => {
-  test.each<[string, number, string, RegExp, string | undefined]>([
-    ['an unhandled rejection', 1, '', /TypeError: lost/, 'TypeError: lost'],
-    ['a rejection that is handled late', 0, 'unhandled lost\ncaught\nhandled\n', /^$/, 'TypeError: lost'],
-    ['an unhandled rejection with text', 1, '', /reason "just text"/, 'just text'],
-    ['an unhandled rejection of a subclass', 1, '', /TypeError: lost/, undefined],
-    ['a rejection of a subclass with one callback', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
-    ['an unhandled step of an async generator', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
-    ['an unhandled error of a web stream', 1, '', /TypeError: torn/, 'TypeError: torn'],
-    ['an unhandled error of a Node stream', 1, '', /TypeError: torn/, 'TypeError: torn'],
-    ['an uncaught error', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
-    ['an uncaught error in a timer', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
-    ['an unhandled error with causes', 1, '', /Error: outer/, 'Error: outer'],
-    ['an exit in the function', 7, '', /^$/, undefined],
-    ['an exit code that the function sets', 9, '', /^$/, undefined],
-    ['a promise that never settles', 0, '', /^$/, undefined],
-  ])('%s', async (way, code, stdout, stderr, error) => {
-    const both = ['bare', 'traced'].map((mode) => runProgram('ends', [mode, way]));
-    const [{ runs: none, ...bare }, { runs, ...traced }] = (await Promise.all(both)) as [Program, Program];
-    expect(bare).toEqual({ code, signal: null, stdout, stderr: expect.stringMatching(stderr) });
-    expect(withoutPlace(traced)).toEqual(withoutPlace(bare));
-    expect(none).toEqual([]);
-    expect(runs.map((run) => run.error?.split('\n')[0])).toEqual([error]);
-  });
+test.each<[string, number, string, RegExp, string | undefined]>([
+  ['an unhandled rejection', 1, '', /TypeError: lost/, 'TypeError: lost'],
+  ['a rejection that is handled late', 0, 'unhandled lost\ncaught\nhandled\n', /^$/, 'TypeError: lost'],
+  ['an unhandled rejection with text', 1, '', /reason "just text"/, 'just text'],
+  ['an unhandled rejection of a subclass', 1, '', /TypeError: lost/, undefined],
+  ['a rejection of a subclass with one callback', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
+  ['an unhandled step of an async generator', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
+  ['an unhandled error of a web stream', 1, '', /TypeError: torn/, 'TypeError: torn'],
+  ['an unhandled error of a Node stream', 1, '', /TypeError: torn/, 'TypeError: torn'],
+  ['an uncaught error', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
+  ['an uncaught error in a timer', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
+  ['an unhandled error with causes', 1, '', /Error: outer/, 'Error: outer'],
+  ['an exit in the function', 7, '', /^$/, undefined],
+  ['an exit code that the function sets', 9, '', /^$/, undefined],
+  ['a promise that never settles', 0, '', /^$/, undefined],
+])('a program ends in the same way with tracing after %s', async (way, code, stdout, stderr, error) => {
+  const both = ['bare', 'traced'].map((mode) => runProgram('ends', [mode, way]));
+  const [{ runs: none, ...bare }, { runs, ...traced }] = (await Promise.all(both)) as [Program, Program];
+  expect(bare).toEqual({ code, signal: null, stdout, stderr: expect.stringMatching(stderr) });
+  expect(withoutPlace(traced)).toEqual(withoutPlace(bare));
+  expect(none).toEqual([]);
+  expect(runs.map((run) => run.error?.split('\n')[0])).toEqual([error]);
 });
 
 /**

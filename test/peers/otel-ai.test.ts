@@ -204,21 +204,19 @@ describe.each([
   });
 });
 
-describe('the spans of ai 7 by the GenAI conventions', () => {
-  it('become the runs that the conventions describe', async () => {
-    const runs = await run('7');
-    expect(runs.map(goldenOf)).toEqual(genAiTree());
+it('the spans of ai 7 by the GenAI conventions become the runs that the conventions describe', async () => {
+  const runs = await run('7');
+  expect(runs.map(goldenOf)).toEqual(genAiTree());
 
-    const [forecast, step, call] = runs as [RunRecord, RunRecord, RunRecord];
-    expect(metadataOf(forecast)).toMatchObject({ ...ABOUT, ...MODEL, ls_invocation_params: SETTINGS });
-    expect(metadataOf(step)).toMatchObject({ ...ABOUT, ls_invocation_params: { tool_choice: { type: 'auto' } } });
-    expect(metadataOf(call)).toMatchObject({
-      ...MODEL,
-      ...ANSWERED,
-      ls_invocation_params: { ...SETTINGS, tools: [TOOL] },
-    });
-    expect(forecast.tags).toEqual(['weather']);
-    expectFirstToken(runs[8] as RunRecord);
-    expect(JSON.stringify(runs)).not.toMatch(HIDDEN);
+  const [forecast, step, call] = runs as [RunRecord, RunRecord, RunRecord];
+  expect(metadataOf(forecast)).toMatchObject({ ...ABOUT, ...MODEL, ls_invocation_params: SETTINGS });
+  expect(metadataOf(step)).toMatchObject({ ...ABOUT, ls_invocation_params: { tool_choice: { type: 'auto' } } });
+  expect(metadataOf(call)).toMatchObject({
+    ...MODEL,
+    ...ANSWERED,
+    ls_invocation_params: { ...SETTINGS, tools: [TOOL] },
   });
+  expect(forecast.tags).toEqual(['weather']);
+  expectFirstToken(runs[8] as RunRecord);
+  expect(JSON.stringify(runs)).not.toMatch(HIDDEN);
 });
