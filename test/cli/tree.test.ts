@@ -177,21 +177,19 @@ describe('a trace is drawn', () => {
   });
 });
 
-describe('the duration of a run', () => {
-  const startUs = Date.UTC(2026, 10, 20) * 1_000;
+const startUs = Date.UTC(2026, 10, 20) * 1_000;
 
-  it.each<[number, string]>([
-    [9_949, '9.9 ms'],
-    [9_950, '10 ms'],
-    [999_499, '999 ms'],
-    [999_500, '1.00 s'],
-    [59_995_000, '1 min 0 s'],
-    [125_000_000, '2 min 5 s'],
-    [90_061_000_000, '25 h 1 min'],
-  ])('of %i µs is formatted as %s', (us, text) => {
-    const run = makeRun('1', 'ask', { start_time: isoTimestamp(startUs), end_time: isoTimestamp(startUs + us) });
-    expect(lines([run])).toEqual([`ask · chain · ${text}`]);
-  });
+it.each<[number, string]>([
+  [9_949, '9.9 ms'],
+  [9_950, '10 ms'],
+  [999_499, '999 ms'],
+  [999_500, '1.00 s'],
+  [59_995_000, '1 min 0 s'],
+  [125_000_000, '2 min 5 s'],
+  [90_061_000_000, '25 h 1 min'],
+])('the duration of a run of %i µs is formatted as %s', (us, text) => {
+  const run = makeRun('1', 'ask', { start_time: isoTimestamp(startUs), end_time: isoTimestamp(startUs + us) });
+  expect(lines([run])).toEqual([`ask · chain · ${text}`]);
 });
 
 it.each<[unknown, string]>([
@@ -403,33 +401,31 @@ it.each<[string, Parameters<typeof treeOptionsFor>[0], number]>([
   expect(treeOptionsFor(stream).widthColumns).toBe(widthColumns);
 });
 
-describe('colours are chosen by the environment', () => {
-  const FILE: Parameters<typeof treeOptionsFor>[0] = { write: () => true };
-  // Node's check of the variables, without a file descriptor.
-  const { hasColors, getColorDepth } = WriteStream.prototype;
-  const TERMINAL = Object.assign(Object.create(FILE), { isTTY: true, hasColors, getColorDepth });
+const FILE: Parameters<typeof treeOptionsFor>[0] = { write: () => true };
+// Node's check of the variables, without a file descriptor.
+const { hasColors, getColorDepth } = WriteStream.prototype;
+const TERMINAL = Object.assign(Object.create(FILE), { isTTY: true, hasColors, getColorDepth });
 
-  it.each<[output: typeof FILE, variables: Record<string, string>, isColoured: boolean]>([
-    [TERMINAL, {}, true],
-    [TERMINAL, { NO_COLOR: '1' }, false],
-    [TERMINAL, { NO_COLOR: '0' }, false],
-    [TERMINAL, { NO_COLOR: '' }, true],
-    [TERMINAL, { FORCE_COLOR: '0' }, false],
-    [TERMINAL, { FORCE_COLOR: 'false' }, false],
-    [TERMINAL, { FORCE_COLOR: '' }, true],
-    [TERMINAL, { TERM: 'dumb' }, false],
-    [FILE, {}, false],
-    [FILE, { NO_COLOR: '' }, false],
-    [FILE, { FORCE_COLOR: '' }, false],
-    [FILE, { FORCE_COLOR: '1' }, true],
-    [FILE, { FORCE_COLOR: 'true', NO_COLOR: '1' }, true],
-  ])('%o, %j: %s', (output, variables, isColoured) => {
-    for (const name of ['NO_COLOR', 'FORCE_COLOR', 'NODE_DISABLE_COLORS', 'CI', 'TMUX', 'COLORTERM'])
-      vi.stubEnv(name, undefined);
-    vi.stubEnv('TERM', 'xterm');
-    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
-    const { paint } = treeOptionsFor(output);
-    expect(paint('failure', 'no')).toBe(isColoured ? '\u001b[31mno\u001b[39m' : 'no');
-    expect(paint('glyph', '')).toBe('');
-  });
+it.each<[output: typeof FILE, variables: Record<string, string>, isColoured: boolean]>([
+  [TERMINAL, {}, true],
+  [TERMINAL, { NO_COLOR: '1' }, false],
+  [TERMINAL, { NO_COLOR: '0' }, false],
+  [TERMINAL, { NO_COLOR: '' }, true],
+  [TERMINAL, { FORCE_COLOR: '0' }, false],
+  [TERMINAL, { FORCE_COLOR: 'false' }, false],
+  [TERMINAL, { FORCE_COLOR: '' }, true],
+  [TERMINAL, { TERM: 'dumb' }, false],
+  [FILE, {}, false],
+  [FILE, { NO_COLOR: '' }, false],
+  [FILE, { FORCE_COLOR: '' }, false],
+  [FILE, { FORCE_COLOR: '1' }, true],
+  [FILE, { FORCE_COLOR: 'true', NO_COLOR: '1' }, true],
+])('colours are chosen by the environment: %o, %j: %s', (output, variables, isColoured) => {
+  for (const name of ['NO_COLOR', 'FORCE_COLOR', 'NODE_DISABLE_COLORS', 'CI', 'TMUX', 'COLORTERM'])
+    vi.stubEnv(name, undefined);
+  vi.stubEnv('TERM', 'xterm');
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+  const { paint } = treeOptionsFor(output);
+  expect(paint('failure', 'no')).toBe(isColoured ? '\u001b[31mno\u001b[39m' : 'no');
+  expect(paint('glyph', '')).toBe('');
 });
