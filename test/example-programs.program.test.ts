@@ -64,105 +64,93 @@ describe.concurrent('the example deploy-and-rate', () => {
   });
 });
 
-describe.concurrent('the example distributed', () => {
-  it('is one trace over two processes, with tags and metadata of the first in the second', async () => {
-    const { code, stdout, stderr, runs } = await runExample('distributed/main.js');
-    expect([code, stdout, stderr]).toEqual([0, 'I read the page on tea and another one.\n', '']);
-    const [answer, search] = runs;
-    expect([answer?.name, search?.name, runs.length]).toEqual(['answer', 'search', 2]);
-    expect(search).toMatchObject({ parent_run_id: answer?.id, trace_id: answer?.id, tags: ['shop'] });
-    expect(search?.extra?.metadata).toEqual({ user: 'ada' });
-  });
+it.concurrent('the example distributed is one trace over two processes, with tags and metadata of the first in the second', async () => {
+  const { code, stdout, stderr, runs } = await runExample('distributed/main.js');
+  expect([code, stdout, stderr]).toEqual([0, 'I read the page on tea and another one.\n', '']);
+  const [answer, search] = runs;
+  expect([answer?.name, search?.name, runs.length]).toEqual(['answer', 'search', 2]);
+  expect(search).toMatchObject({ parent_run_id: answer?.id, trace_id: answer?.id, tags: ['shop'] });
+  expect(search?.extra?.metadata).toEqual({ user: 'ada' });
 });
 
-describe.concurrent('the example otel-distributed', () => {
-  it('is one trace of spans and traced functions over two processes', async () => {
-    const { code, stdout, stderr, runs } = await runExample('otel-distributed/main.js');
-    expect([code, stdout, stderr]).toEqual([0, 'I read the page on tea and another one.\n', '']);
-    const path = ({ dotted_order }: RunRecord) =>
-      dotted_order.split('.').map((segment) => runs.find(({ id }) => segment.endsWith(id))?.name);
-    expect(runs.map(path).sort((a, b) => a.length - b.length)).toEqual([
-      ['answer'],
-      ['answer', 'GET'],
-      ['answer', 'GET', 'GET /'],
-      ['answer', 'GET', 'GET /', 'search'],
-    ]);
-  });
+it.concurrent('the example otel-distributed is one trace of spans and traced functions over two processes', async () => {
+  const { code, stdout, stderr, runs } = await runExample('otel-distributed/main.js');
+  expect([code, stdout, stderr]).toEqual([0, 'I read the page on tea and another one.\n', '']);
+  const path = ({ dotted_order }: RunRecord) =>
+    dotted_order.split('.').map((segment) => runs.find(({ id }) => segment.endsWith(id))?.name);
+  expect(runs.map(path).sort((a, b) => a.length - b.length)).toEqual([
+    ['answer'],
+    ['answer', 'GET'],
+    ['answer', 'GET', 'GET /'],
+    ['answer', 'GET', 'GET /', 'search'],
+  ]);
 });
 
-describe.concurrent('the example streaming', () => {
-  it('records each stream with the chunks that were read, its first word as an event, and its end', async () => {
-    const { code, stderr, runs } = await runExample('streaming/main.js');
-    expect([code, stderr]).toEqual([0, '']);
-    const whole = { text: 'A span is opened when work begins.' };
-    expect(runs.map(({ name, outputs }) => [name, outputs])).toEqual([
-      ['generated', whole],
-      ['web stream', whole],
-      ['Node stream', whole],
-      ['promised', whole],
-      ['inner', whole],
-      ['left early', { text: 'A' }],
-    ]);
-    expect(runs.map(({ extra }) => extra?.metadata?.end_reason ?? 'ended')).toEqual([
-      ...new Array(5).fill('ended'),
-      'cancelled',
-    ]);
-    for (const { events } of runs) expect(events?.map(({ name }) => name)).toEqual(['new_token']);
-  });
+it.concurrent('the example streaming records each stream with the chunks that were read, its first word as an event, and its end', async () => {
+  const { code, stderr, runs } = await runExample('streaming/main.js');
+  expect([code, stderr]).toEqual([0, '']);
+  const whole = { text: 'A span is opened when work begins.' };
+  expect(runs.map(({ name, outputs }) => [name, outputs])).toEqual([
+    ['generated', whole],
+    ['web stream', whole],
+    ['Node stream', whole],
+    ['promised', whole],
+    ['inner', whole],
+    ['left early', { text: 'A' }],
+  ]);
+  expect(runs.map(({ extra }) => extra?.metadata?.end_reason ?? 'ended')).toEqual([
+    ...new Array(5).fill('ended'),
+    'cancelled',
+  ]);
+  for (const { events } of runs) expect(events?.map(({ name }) => name)).toEqual(['new_token']);
 });
 
-describe.concurrent('the example redaction', () => {
-  it('masks by name, path and pattern, in payloads and errors, and does not affect the program', async () => {
-    const { code, stdout, stderr, runs } = await runExample('redaction/main.js');
-    expect([code, stderr, stdout]).toEqual([0, '', 'The program sees: No number for Bob; the\n']);
-    const [paid, failed] = runs;
-    expect(paid?.inputs).toEqual({
-      user: {
-        name: 'Ada',
-        email: '[inputs.user.email: 15 characters]',
-        ssn: '[inputs.user.ssn: 11 characters]',
-        password: '[inputs.user.password: 8 characters]',
-      },
-      headers: { authorization: '[inputs.headers.authorization: 10 characters]', accept: '*/*' },
-    });
-    expect(paid?.outputs).toEqual({ account: { owner: 'Ada', iban: '[outputs.account.iban: 22 characters]' } });
-    expect(failed?.error?.split('\n')[0]).toBe('Error: No number for Bob; the key was [error: 40 characters]');
-    expect(JSON.stringify(runs)).not.toMatch(/ghp_|lovelace|ada@|123-45|DE89/);
+it.concurrent('the example redaction masks by name, path and pattern, in payloads and errors, and does not affect the program', async () => {
+  const { code, stdout, stderr, runs } = await runExample('redaction/main.js');
+  expect([code, stderr, stdout]).toEqual([0, '', 'The program sees: No number for Bob; the\n']);
+  const [paid, failed] = runs;
+  expect(paid?.inputs).toEqual({
+    user: {
+      name: 'Ada',
+      email: '[inputs.user.email: 15 characters]',
+      ssn: '[inputs.user.ssn: 11 characters]',
+      password: '[inputs.user.password: 8 characters]',
+    },
+    headers: { authorization: '[inputs.headers.authorization: 10 characters]', accept: '*/*' },
   });
+  expect(paid?.outputs).toEqual({ account: { owner: 'Ada', iban: '[outputs.account.iban: 22 characters]' } });
+  expect(failed?.error?.split('\n')[0]).toBe('Error: No number for Bob; the key was [error: 40 characters]');
+  expect(JSON.stringify(runs)).not.toMatch(/ghp_|lovelace|ada@|123-45|DE89/);
 });
 
 /** What the library says of an outage; when it begins and ends depends on what is under way. */
 const OUTAGE =
   /^(runspan: delivery to http:\/\/127\.0\.0\.1:\d+ (failed: .+; the runs are retried while the process runs(, and then kept on disk)?|works again)\n)*$/;
 
-describe.concurrent('the example outage', () => {
-  it('loses no run if the service is killed and restarted, and uses the disk meanwhile', async () => {
-    const { code, stdout, stderr } = await runNode(['examples/outage/main.js']);
-    expect(stderr).toMatch(OUTAGE);
-    expect(stdout.split('\n')).toEqual([
-      'the service is killed',
-      '3000 calls are done, and 0 runs lost; there are some on disk: true',
-      'the ledger adds up: true',
-      'the service is back',
-      'delivered: true; 3000 sent, 0 dropped, 3000 arrived',
-      '',
-    ]);
-    expect(code).toBe(0);
-  });
+it.concurrent('the example outage loses no run if the service is killed and restarted, and uses the disk meanwhile', async () => {
+  const { code, stdout, stderr } = await runNode(['examples/outage/main.js']);
+  expect(stderr).toMatch(OUTAGE);
+  expect(stdout.split('\n')).toEqual([
+    'the service is killed',
+    '3000 calls are done, and 0 runs lost; there are some on disk: true',
+    'the ledger adds up: true',
+    'the service is back',
+    'delivered: true; 3000 sent, 0 dropped, 3000 arrived',
+    '',
+  ]);
+  expect(code).toBe(0);
 });
 
-describe.concurrent('the example crash', () => {
-  it('delivers the runs of all calls that had returned before kill -9, after a restart', async () => {
-    const { code, stdout, stderr } = await runNode(['examples/crash/main.js']);
-    expect([code, stderr]).toEqual([0, '']);
-    const [killed = [], restarted = []] = [...stdout.matchAll(/^(.+): (\d+) calls have returned, (\d+) of/gm)].map(
-      ([, when, returned, arrived]) => [when, Number(returned), Number(arrived)] as const,
-    );
-    const [, returned = 0] = killed;
-    expect(killed[0]).toBe('SIGKILL');
-    expect(returned).toBeGreaterThanOrEqual(500);
-    expect(restarted).toEqual(['started again', returned + 1, returned + 1]);
-  });
+it.concurrent('the example crash delivers the runs of all calls that had returned before kill -9, after a restart', async () => {
+  const { code, stdout, stderr } = await runNode(['examples/crash/main.js']);
+  expect([code, stderr]).toEqual([0, '']);
+  const [killed = [], restarted = []] = [...stdout.matchAll(/^(.+): (\d+) calls have returned, (\d+) of/gm)].map(
+    ([, when, returned, arrived]) => [when, Number(returned), Number(arrived)] as const,
+  );
+  const [, returned = 0] = killed;
+  expect(killed[0]).toBe('SIGKILL');
+  expect(returned).toBeGreaterThanOrEqual(500);
+  expect(restarted).toEqual(['started again', returned + 1, returned + 1]);
 });
 
 describe.concurrent('the example two-destinations', () => {

@@ -72,21 +72,19 @@ describe('tracing is off', () => {
   });
 });
 
-describe('the environment', () => {
-  test('is read at the first traced call, not at import', async () => {
-    const server = await service();
-    const { flush, stats, traceable } = await freshPackage();
-    vi.stubEnv('RUNSPAN_ENDPOINT', server.url);
-    vi.stubEnv('RUNSPAN_PROJECT', 'from environment');
-    traceable(() => 1, { name: 'first' })();
-    vi.stubEnv('RUNSPAN_ENDPOINT', 'http://127.0.0.1:1');
-    traceable(() => 2, { name: 'second' })();
-    expect(await flush()).toEqual({ ok: true, pending: 0 });
-    expect(arrivals(server.received)).toEqual({ first: 'post', second: 'post' });
-    expect(counts(stats())).toEqual({ created: 2, sent: 2 });
-    const [run] = readJsonParts(server.received[0] as Received).values();
-    expect(run?.session_name).toBe('from environment');
-  });
+test('the environment is read at the first traced call, not at import', async () => {
+  const server = await service();
+  const { flush, stats, traceable } = await freshPackage();
+  vi.stubEnv('RUNSPAN_ENDPOINT', server.url);
+  vi.stubEnv('RUNSPAN_PROJECT', 'from environment');
+  traceable(() => 1, { name: 'first' })();
+  vi.stubEnv('RUNSPAN_ENDPOINT', 'http://127.0.0.1:1');
+  traceable(() => 2, { name: 'second' })();
+  expect(await flush()).toEqual({ ok: true, pending: 0 });
+  expect(arrivals(server.received)).toEqual({ first: 'post', second: 'post' });
+  expect(counts(stats())).toEqual({ created: 2, sent: 2 });
+  const [run] = readJsonParts(server.received[0] as Received).values();
+  expect(run?.session_name).toBe('from environment');
 });
 
 describe('the ledger', () => {
@@ -118,47 +116,43 @@ describe('the ledger', () => {
   });
 });
 
-describe('the delivery statistics', () => {
-  test('cover all exporters, including closed ones', async () => {
-    const [good, bad] = [await service(), await ingestServerInTest(() => ({ status: 400 }))];
-    const { configure, createExporter, flush, shutdown, stats, traceable } = await freshPackage();
-    expect(stats()).toMatchObject({ backlog: { bytes: 0, oldestMs: 0 } });
-    expect([stats().latency, stats().lastError]).toEqual([undefined, undefined]);
-    configure({ endpoint: good.url, log });
-    const exporter = createExporter({ endpoint: bad.url, log, apiKey: 'canary-key' });
-    traceable(() => 1)();
-    traceable(() => 2, { exporter })();
-    expect(stats().backlog.bytes).toBe(2 * exporter.stats().backlog.bytes);
-    await flush({ timeoutMs: 500 });
-    await shutdown({ timeoutMs: 10 });
+test('the delivery statistics cover all exporters, including closed ones', async () => {
+  const [good, bad] = [await service(), await ingestServerInTest(() => ({ status: 400 }))];
+  const { configure, createExporter, flush, shutdown, stats, traceable } = await freshPackage();
+  expect(stats()).toMatchObject({ backlog: { bytes: 0, oldestMs: 0 } });
+  expect([stats().latency, stats().lastError]).toEqual([undefined, undefined]);
+  configure({ endpoint: good.url, log });
+  const exporter = createExporter({ endpoint: bad.url, log, apiKey: 'canary-key' });
+  traceable(() => 1)();
+  traceable(() => 2, { exporter })();
+  expect(stats().backlog.bytes).toBe(2 * exporter.stats().backlog.bytes);
+  await flush({ timeoutMs: 500 });
+  await shutdown({ timeoutMs: 10 });
 
-    expect(stats()).toMatchObject({
-      sent: 1,
-      dropped: 1,
-      backlog: { bytes: 0, oldestMs: 0 },
-      latency: { p50Ms: expect.any(Number), p99Ms: expect.any(Number) },
-      lastError: { message: 'status 400' },
-    });
-    expect(JSON.stringify(stats())).not.toContain('canary');
+  expect(stats()).toMatchObject({
+    sent: 1,
+    dropped: 1,
+    backlog: { bytes: 0, oldestMs: 0 },
+    latency: { p50Ms: expect.any(Number), p99Ms: expect.any(Number) },
+    lastError: { message: 'status 400' },
   });
+  expect(JSON.stringify(stats())).not.toContain('canary');
 });
 
-describe('flush', () => {
-  test('waits for every exporter', async () => {
-    const ready = gate();
-    const [quick, slow] = [await service(), await service(ready)];
-    const { configure, createExporter, flush, stats, traceable } = await freshPackage();
-    configure({ endpoint: quick.url, log });
-    const exporter = createExporter({ endpoint: slow.url, log });
-    traceable(() => 1, { exporter })();
-    traceable(() => 2)();
-    const flushed = flush();
-    await slow.arrived(1);
-    expect(await flush({ timeoutMs: 20 })).toEqual({ ok: false, pending: 1 });
-    ready.open();
-    expect(await flushed).toEqual({ ok: true, pending: 0 });
-    expect(counts(stats())).toEqual({ created: 2, sent: 2 });
-  });
+test('flush waits for every exporter', async () => {
+  const ready = gate();
+  const [quick, slow] = [await service(), await service(ready)];
+  const { configure, createExporter, flush, stats, traceable } = await freshPackage();
+  configure({ endpoint: quick.url, log });
+  const exporter = createExporter({ endpoint: slow.url, log });
+  traceable(() => 1, { exporter })();
+  traceable(() => 2)();
+  const flushed = flush();
+  await slow.arrived(1);
+  expect(await flush({ timeoutMs: 20 })).toEqual({ ok: false, pending: 1 });
+  ready.open();
+  expect(await flushed).toEqual({ ok: true, pending: 0 });
+  expect(counts(stats())).toEqual({ created: 2, sent: 2 });
 });
 
 describe('configure, called again', () => {
@@ -232,22 +226,20 @@ describe('configure, called again', () => {
   });
 });
 
-describe('createExporter', () => {
-  test('receives the complete subtree of its runs, and no others', async () => {
-    const [main, tenant] = [await service(), await service()];
-    const { configure, createExporter, flush, stats, startRun, traceable, withRun } = await freshPackage();
-    configure({ endpoint: main.url, log });
-    const exporter = createExporter({ endpoint: tenant.url, project: 'tenant', log });
-    const inner = traceable(async () => 1, { name: 'inner' });
-    const apart = traceable(async () => inner(), { name: 'apart', exporter });
-    await traceable(() => apart(), { name: 'outer' })();
-    await withRun(startRun({ name: 'by hand', exporter }), inner);
-    await flush();
-    expect(arrivals(main.received)).toEqual({ outer: 'post' });
-    expect(Object.keys(arrivals(tenant.received)).sort()).toEqual(['apart', 'by hand', 'inner']);
-    expect(counts(exporter.stats())).toEqual({ created: 4, open: 1, sent: 3 });
-    expect(counts(stats())).toEqual({ created: 5, open: 1, sent: 4 });
-  });
+test('createExporter receives the complete subtree of its runs, and no others', async () => {
+  const [main, tenant] = [await service(), await service()];
+  const { configure, createExporter, flush, stats, startRun, traceable, withRun } = await freshPackage();
+  configure({ endpoint: main.url, log });
+  const exporter = createExporter({ endpoint: tenant.url, project: 'tenant', log });
+  const inner = traceable(async () => 1, { name: 'inner' });
+  const apart = traceable(async () => inner(), { name: 'apart', exporter });
+  await traceable(() => apart(), { name: 'outer' })();
+  await withRun(startRun({ name: 'by hand', exporter }), inner);
+  await flush();
+  expect(arrivals(main.received)).toEqual({ outer: 'post' });
+  expect(Object.keys(arrivals(tenant.received)).sort()).toEqual(['apart', 'by hand', 'inner']);
+  expect(counts(exporter.stats())).toEqual({ created: 4, open: 1, sent: 3 });
+  expect(counts(stats())).toEqual({ created: 5, open: 1, sent: 4 });
 });
 
 describe('shutdown', () => {

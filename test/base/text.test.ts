@@ -3,23 +3,21 @@ import { describe, expect, test } from 'vitest';
 import { cut, messageOf, safeText, shown, visible } from '#src/base/text.ts';
 import { anything, revokedProxy } from './hostile.ts';
 
-describe('safeText', () => {
-  test.each<[string, unknown, string]>([
-    ['text', 'as it is\n', 'as it is\n'],
-    ['a number', 1.5, '1.5'],
-    ['undefined', undefined, 'undefined'],
-    ['null', null, 'null'],
-    ['a bigint', 12n, '12'],
-    ['a symbol', Symbol('mark'), 'Symbol(mark)'],
-    ['an array', [1, [2]], '[object Array(2)]'],
-    ['an object', {}, '[object Object]'],
-    ['an error', new TypeError('no'), 'TypeError: no'],
-    ['an object without a prototype', Object.create(null), '[unprintable object]'],
-    ['a revoked proxy', revokedProxy(), '[unprintable object]'],
-    ['a revoked function', revokedProxy(() => {}), '[unprintable function]'],
-  ])('of %s', (_, value, expected) => {
-    expect(safeText(value)).toBe(expected);
-  });
+test.each<[string, unknown, string]>([
+  ['text', 'as it is\n', 'as it is\n'],
+  ['a number', 1.5, '1.5'],
+  ['undefined', undefined, 'undefined'],
+  ['null', null, 'null'],
+  ['a bigint', 12n, '12'],
+  ['a symbol', Symbol('mark'), 'Symbol(mark)'],
+  ['an array', [1, [2]], '[object Array(2)]'],
+  ['an object', {}, '[object Object]'],
+  ['an error', new TypeError('no'), 'TypeError: no'],
+  ['an object without a prototype', Object.create(null), '[unprintable object]'],
+  ['a revoked proxy', revokedProxy(), '[unprintable object]'],
+  ['a revoked function', revokedProxy(() => {}), '[unprintable function]'],
+])('safeText of %s', (_, value, expected) => {
+  expect(safeText(value)).toBe(expected);
 });
 
 describe('messageOf', () => {

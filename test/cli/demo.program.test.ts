@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, it, onTestFinished } from 'vitest';
-import { root, temporaryFolder } from '../support/folders.ts';
+import { expect, it } from 'vitest';
+import { root } from '../support/folders.ts';
 import { startRunspan } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 interface Part {
   readonly part: string;
@@ -28,9 +29,7 @@ it('the demo finds that all endpoints are answered, all rules are kept and all r
 }, 120_000);
 
 it('the demo names the first difference, and exits with 1', async () => {
-  const folder = temporaryFolder();
-  onTestFinished(folder.remove);
-  const tracer = join(folder.path, 'tracer.mjs');
+  const tracer = join(testFolder(), 'tracer.mjs');
   // Spans start, and never end.
   writeFileSync(
     tracer,

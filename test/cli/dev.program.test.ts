@@ -219,23 +219,21 @@ it('runspan dev records in the project of package.json, unless the program names
   });
 });
 
-describe.concurrent('runspan dev by itself', () => {
-  it('listens until SIGTERM, and draws the traces that arrive', async () => {
-    const { child, printed, ended } = startRunspan(['dev', '--port', '0']);
-    const [, url = ''] = await printed(/needs only RUNSPAN_ENDPOINT=(\S+)\n/);
-    await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
-    await printed(/call/);
-    await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
-    child.kill('SIGTERM');
-    const { code, stdout, stderr } = await ended;
-    expect([code, stderr]).toEqual([0, '']);
-    const [listens, ...tree] = TREE;
-    const how = [
-      'A program that loads runspan needs only RUNSPAN_ENDPOINT=http://HOST',
-      'Open http://HOST in a browser to see the runs, which are stored in memory, until the receiver ends',
-    ];
-    expect(shown(stdout)).toEqual([listens, ...how, ...tree, ...tree]);
-  });
+it.concurrent('runspan dev by itself listens until SIGTERM, and draws the traces that arrive', async () => {
+  const { child, printed, ended } = startRunspan(['dev', '--port', '0']);
+  const [, url = ''] = await printed(/needs only RUNSPAN_ENDPOINT=(\S+)\n/);
+  await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
+  await printed(/call/);
+  await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
+  child.kill('SIGTERM');
+  const { code, stdout, stderr } = await ended;
+  expect([code, stderr]).toEqual([0, '']);
+  const [listens, ...tree] = TREE;
+  const how = [
+    'A program that loads runspan needs only RUNSPAN_ENDPOINT=http://HOST',
+    'Open http://HOST in a browser to see the runs, which are stored in memory, until the receiver ends',
+  ];
+  expect(shown(stdout)).toEqual([listens, ...how, ...tree, ...tree]);
 });
 
 describe.concurrent('runspan dev --platform', () => {

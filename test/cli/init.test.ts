@@ -294,25 +294,19 @@ Already there, not changed:
   });
 });
 
-describe('the advice', () => {
-  it.each(Object.entries(ADVICE))(
-    'for %s fits in 80 columns, and its page and imports exist',
-    async (packages, text) => {
-      for (const name of packages.split(' ')) {
-        const { stdout } = await init(
-          project({ 'package.json': { type: 'module', dependencies: { [name]: '1.2.3' } } }),
-        );
-        expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
-        expect(stdout).toContain(`\n${name}: ${text.split('\n')[0]}\n`);
-      }
-      const [page = '', anchor] = /docs\/.*$/.exec(text)?.[0].split('#') ?? [];
-      expect([undefined, ...anchorsOf(readFileSync(join(root, page), 'utf8'))]).toContain(anchor);
-      for (const [, names = '', entry = 'runspan'] of text.matchAll(
-        /^import \{ (.+) \} from 'runspan(?:\/(.+))?';$/gm,
-      )) {
-        const reference = readFileSync(join(root, `docs/reference/${entry}.md`), 'utf8');
-        for (const name of names.split(', ')) expect(reference).toContain(`\n### ${name}\n`);
-      }
-    },
-  );
-});
+it.each(Object.entries(ADVICE))(
+  'the advice for %s fits in 80 columns, and its page and imports exist',
+  async (packages, text) => {
+    for (const name of packages.split(' ')) {
+      const { stdout } = await init(project({ 'package.json': { type: 'module', dependencies: { [name]: '1.2.3' } } }));
+      expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+      expect(stdout).toContain(`\n${name}: ${text.split('\n')[0]}\n`);
+    }
+    const [page = '', anchor] = /docs\/.*$/.exec(text)?.[0].split('#') ?? [];
+    expect([undefined, ...anchorsOf(readFileSync(join(root, page), 'utf8'))]).toContain(anchor);
+    for (const [, names = '', entry = 'runspan'] of text.matchAll(/^import \{ (.+) \} from 'runspan(?:\/(.+))?';$/gm)) {
+      const reference = readFileSync(join(root, `docs/reference/${entry}.md`), 'utf8');
+      for (const name of names.split(', ')) expect(reference).toContain(`\n### ${name}\n`);
+    }
+  },
+);

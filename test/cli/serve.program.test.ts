@@ -241,41 +241,35 @@ describe('the configuration', () => {
   });
 });
 
-describe('invalid arguments', () => {
-  it.each<[string[], number, string]>([
-    [['serve', '--config', 'CONFIG/none.json'], 1, 'no such file: create it, or name another file with --config'],
-    [
-      ['serve', '--config', 'CONFIG/no-store.json'],
-      2,
-      'expected a store: set `store` in the configuration, or --store',
-    ],
-    [
-      ['keys', 'create', '--tenant', 'bolt', '--scope', 'read', '--config', 'CONFIG/runspan.json'],
-      2,
-      '--tenant must be one of acme',
-    ],
-    [
-      ['keys', 'create', '--tenant', 'acme', '--scope', 'all', '--config', 'CONFIG/runspan.json'],
-      2,
-      'Allowed choices are write, read, admin, metrics.',
-    ],
-    [
-      ['keys', 'create', '--tenant', 'acme', '--config', 'CONFIG/runspan.json'],
-      2,
-      "required option '--scope <scope>' not specified",
-    ],
-    [['keys', 'list', '--config', 'CONFIG/runspan.json'], 1, 'There is no store at '],
-    [
-      ['serve', '--config', 'CONFIG/runspan.json', '--prices', 'CONFIG/runspan.json'],
-      1,
-      'Expected the price of "port" to be an object with numbers from 0 as `input` and `output`',
-    ],
-  ])('%j', async (args, expected, message) => {
-    const folder = join(configFile(small), '..');
-    writeFileSync(join(folder, 'no-store.json'), JSON.stringify(acme));
-    // The worker thread that opens the store runs only built code.
-    const run = args[1] === 'list' ? runRunspan : runMain;
-    const { code, stderr } = await run(args.map((word) => word.replace('CONFIG', folder)));
-    expect([code, stderr]).toEqual([expected, expect.stringContaining(message)]);
-  });
+it.each<[string[], number, string]>([
+  [['serve', '--config', 'CONFIG/none.json'], 1, 'no such file: create it, or name another file with --config'],
+  [['serve', '--config', 'CONFIG/no-store.json'], 2, 'expected a store: set `store` in the configuration, or --store'],
+  [
+    ['keys', 'create', '--tenant', 'bolt', '--scope', 'read', '--config', 'CONFIG/runspan.json'],
+    2,
+    '--tenant must be one of acme',
+  ],
+  [
+    ['keys', 'create', '--tenant', 'acme', '--scope', 'all', '--config', 'CONFIG/runspan.json'],
+    2,
+    'Allowed choices are write, read, admin, metrics.',
+  ],
+  [
+    ['keys', 'create', '--tenant', 'acme', '--config', 'CONFIG/runspan.json'],
+    2,
+    "required option '--scope <scope>' not specified",
+  ],
+  [['keys', 'list', '--config', 'CONFIG/runspan.json'], 1, 'There is no store at '],
+  [
+    ['serve', '--config', 'CONFIG/runspan.json', '--prices', 'CONFIG/runspan.json'],
+    1,
+    'Expected the price of "port" to be an object with numbers from 0 as `input` and `output`',
+  ],
+])('invalid arguments %j', async (args, expected, message) => {
+  const folder = join(configFile(small), '..');
+  writeFileSync(join(folder, 'no-store.json'), JSON.stringify(acme));
+  // The worker thread that opens the store runs only built code.
+  const run = args[1] === 'list' ? runRunspan : runMain;
+  const { code, stderr } = await run(args.map((word) => word.replace('CONFIG', folder)));
+  expect([code, stderr]).toEqual([expected, expect.stringContaining(message)]);
 });

@@ -39,19 +39,17 @@ async function dataOf(store: Store): Promise<unknown> {
   };
 }
 
-describe('a copy of a store', () => {
-  it('contains all runs, attachments and feedback, and copying again changes nothing', async () => {
-    const [from, to] = [new MemoryStore(), await openLocalStore()];
-    await fill(from, 2_500);
-    const reported: number[] = [];
-    const counts = { runs: 2_501, traces: 2, feedback: 2 };
-    expect(await copyRuns(from, to, ACME, (runs) => reported.push(runs))).toEqual(counts);
-    expect(reported).toEqual([1_000, 2_000, 2_501]);
-    const copied = await dataOf(to);
-    expect(copied).toEqual(await dataOf(from));
-    expect(await copyRuns(from, to, ACME, () => {})).toEqual(counts);
-    expect(await dataOf(to)).toEqual(copied);
-  });
+it('a copy of a store contains all runs, attachments and feedback, and copying again changes nothing', async () => {
+  const [from, to] = [new MemoryStore(), await openLocalStore()];
+  await fill(from, 2_500);
+  const reported: number[] = [];
+  const counts = { runs: 2_501, traces: 2, feedback: 2 };
+  expect(await copyRuns(from, to, ACME, (runs) => reported.push(runs))).toEqual(counts);
+  expect(reported).toEqual([1_000, 2_000, 2_501]);
+  const copied = await dataOf(to);
+  expect(copied).toEqual(await dataOf(from));
+  expect(await copyRuns(from, to, ACME, () => {})).toEqual(counts);
+  expect(await dataOf(to)).toEqual(copied);
 });
 
 describe('runspan store copy', () => {
@@ -110,45 +108,42 @@ describe('runspan store copy', () => {
   });
 });
 
-describe('runspan store prune', () => {
-  it('shows the retention time of a store that is in use, and sets it to the clock only with --yes', async () => {
-    const path = storePath();
-    const store = await openLocalStore(path);
-    await fill(store, 2);
-    const connection = openBeside(await loadEngine(), path, false);
-    const time = new SqliteRetentionTime(connection);
-    time.write(Date.now() - 40 * 86_400_000);
-    const asked = await runRunspan(['store', 'prune', path]);
-    expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('pass --yes to confirm')]);
-    expect(asked.stderr).toContain(`runspan: the store ${path} with 1 project\n`);
-    expect(asked.stdout).toMatch(/^retention time \S+Z, clock \S+Z, lag 40\.0 days\n$/);
-    expect((await runRunspan(['store', 'prune', '--yes', path])).code).toBe(0);
-    expect(Date.now() - (time.read() ?? 0)).toBeLessThan(86_400_000);
-    connection.close();
-  });
+it('runspan store prune shows the retention time of a store that is in use, and sets it to the clock only with --yes', async () => {
+  const path = storePath();
+  const store = await openLocalStore(path);
+  await fill(store, 2);
+  const connection = openBeside(await loadEngine(), path, false);
+  const time = new SqliteRetentionTime(connection);
+  time.write(Date.now() - 40 * 86_400_000);
+  const asked = await runRunspan(['store', 'prune', path]);
+  expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('pass --yes to confirm')]);
+  expect(asked.stderr).toContain(`runspan: the store ${path} with 1 project\n`);
+  expect(asked.stdout).toMatch(/^retention time \S+Z, clock \S+Z, lag 40\.0 days\n$/);
+  expect((await runRunspan(['store', 'prune', '--yes', path])).code).toBe(0);
+  expect(Date.now() - (time.read() ?? 0)).toBeLessThan(86_400_000);
+  connection.close();
 });
 
-describe('a command that reads a store file', () => {
-  it.each([[['dev', '--port', '0']], [['backup', 'copy.db']], [['traces']]])(
-    'refuses the URL of a ClickHouse database without printing its password: %s',
-    async (args) => {
-      const url = 'https://runspan:secret@clickhouse.example.com:8443/runspan';
-      const { code, stdout, stderr } = await runRunspan([...args, '--store', url]);
-      expect([code, stdout]).toEqual([2, '']);
-      expect(stderr).toBe(
-        `runspan: expected a store file, got a URL: start \`runspan serve\` with the ClickHouse database, and use --url\nRun "runspan ${args[0]} --help" for help.\n`,
-      );
-    },
-  );
-});
+it.each([[['dev', '--port', '0']], [['backup', 'copy.db']], [['traces']]])(
+  'a command that reads a store file refuses the URL of a ClickHouse database without printing its password: %s',
+  async (args) => {
+    const url = 'https://runspan:secret@clickhouse.example.com:8443/runspan';
+    const { code, stdout, stderr } = await runRunspan([...args, '--store', url]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toBe(
+      `runspan: expected a store file, got a URL: start \`runspan serve\` with the ClickHouse database, and use --url\nRun "runspan ${args[0]} --help" for help.\n`,
+    );
+  },
+);
 
-describe('a command that accepts a ClickHouse database', () => {
-  it.each([
-    'clickhouse://runspan:secret@clickhouse.example.com/runspan',
-    'https://runspan:secret@clickhouse.example.com:8443',
-    'https://runspan:secret%@clickhouse.example.com:8443/runspan',
-    'https://runspan:secret#1@clickhouse.example.com:8443/runspan',
-  ])('refuses an invalid URL without printing its password: %s', async (url) => {
+it.each([
+  'clickhouse://runspan:secret@clickhouse.example.com/runspan',
+  'https://runspan:secret@clickhouse.example.com:8443',
+  'https://runspan:secret%@clickhouse.example.com:8443/runspan',
+  'https://runspan:secret#1@clickhouse.example.com:8443/runspan',
+])(
+  'a command that accepts a ClickHouse database refuses an invalid URL without printing its password: %s',
+  async (url) => {
     const file = storePath();
     await openLocalStore(file);
     const commands = [
@@ -161,8 +156,8 @@ describe('a command that accepts a ClickHouse database', () => {
       expect(stderr).toContain('expected the URL of a ClickHouse database, for example');
       expect(stderr).not.toContain('secret');
     }
-  });
-});
+  },
+);
 
 describe('runspan store reprice', () => {
   /** A store with one call of GPT-5 that was stored without prices. */

@@ -177,44 +177,40 @@ describe('a trace is drawn', () => {
   });
 });
 
-describe('the duration of a run', () => {
-  const startUs = Date.UTC(2026, 10, 20) * 1_000;
+const startUs = Date.UTC(2026, 10, 20) * 1_000;
 
-  it.each<[number, string]>([
-    [9_949, '9.9 ms'],
-    [9_950, '10 ms'],
-    [999_499, '999 ms'],
-    [999_500, '1.00 s'],
-    [59_995_000, '1 min 0 s'],
-    [125_000_000, '2 min 5 s'],
-    [90_061_000_000, '25 h 1 min'],
-  ])('of %i µs is formatted as %s', (us, text) => {
-    const run = makeRun('1', 'ask', { start_time: isoTimestamp(startUs), end_time: isoTimestamp(startUs + us) });
-    expect(lines([run])).toEqual([`ask · chain · ${text}`]);
-  });
+it.each<[number, string]>([
+  [9_949, '9.9 ms'],
+  [9_950, '10 ms'],
+  [999_499, '999 ms'],
+  [999_500, '1.00 s'],
+  [59_995_000, '1 min 0 s'],
+  [125_000_000, '2 min 5 s'],
+  [90_061_000_000, '25 h 1 min'],
+])('the duration of a run of %i µs is formatted as %s', (us, text) => {
+  const run = makeRun('1', 'ask', { start_time: isoTimestamp(startUs), end_time: isoTimestamp(startUs + us) });
+  expect(lines([run])).toEqual([`ask · chain · ${text}`]);
 });
 
-describe('token counts, cost and cached share', () => {
-  it.each<[unknown, string]>([
-    [{ input_tokens: 120, output_tokens: 45, total_tokens: 165 }, ' · 165 tokens (120 in, 45 out)'],
-    [{ total_tokens: 165 }, ' · 165 tokens'],
-    [{ input_tokens: 120 }, ' · 120 tokens in'],
-    [{ output_tokens: 0 }, ' · 0 tokens out'],
-    [{ input_tokens: 1 }, ' · 1 token in'],
-    [
-      { input_tokens: 200, output_tokens: 1, total_cost: 0.012, input_token_details: { cache_read: 179 } },
-      ' · 201 tokens (200 in, 1 out) · $0.0120 · 90 % cached',
-    ],
-    [
-      { input_tokens: 2, total_cost: 12.345, input_token_details: { cache_read: 2 } },
-      ' · 2 tokens in · $12.35 · 100 % cached',
-    ],
-    [{ total_cost: 0 }, ' · $0.00'],
-    [{}, ''],
-  ])('of the usage %j are formatted as "%s"', (usage_metadata, text) => {
-    const run = makeRun('1', 'call', { outputs: { usage_metadata } });
-    expect(lines([run])).toEqual([`call · chain · 12 ms${text}`]);
-  });
+it.each<[unknown, string]>([
+  [{ input_tokens: 120, output_tokens: 45, total_tokens: 165 }, ' · 165 tokens (120 in, 45 out)'],
+  [{ total_tokens: 165 }, ' · 165 tokens'],
+  [{ input_tokens: 120 }, ' · 120 tokens in'],
+  [{ output_tokens: 0 }, ' · 0 tokens out'],
+  [{ input_tokens: 1 }, ' · 1 token in'],
+  [
+    { input_tokens: 200, output_tokens: 1, total_cost: 0.012, input_token_details: { cache_read: 179 } },
+    ' · 201 tokens (200 in, 1 out) · $0.0120 · 90 % cached',
+  ],
+  [
+    { input_tokens: 2, total_cost: 12.345, input_token_details: { cache_read: 2 } },
+    ' · 2 tokens in · $12.35 · 100 % cached',
+  ],
+  [{ total_cost: 0 }, ' · $0.00'],
+  [{}, ''],
+])('token counts, cost and cached share of the usage %j are formatted as "%s"', (usage_metadata, text) => {
+  const run = makeRun('1', 'call', { outputs: { usage_metadata } });
+  expect(lines([run])).toEqual([`call · chain · 12 ms${text}`]);
 });
 
 describe('a long line', () => {
@@ -388,15 +384,13 @@ describe('a limit of lines', () => {
   });
 });
 
-describe('colours', () => {
-  it('are added after shortening and escaping', () => {
-    const cancelled = { extra: { metadata: { end_reason: 'cancelled' } } };
-    const runs = [makeRun('1', 'ask', cancelled), makeRun('1.1', 'fail\u001b', { error: 'Error: no' })];
-    expect(lines(runs, { paint: (ink, text) => (text === '' ? '' : `<${ink}>${text}</>`) })).toEqual([
-      '<name>ask</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><notice>cancelled</>',
-      '<glyph>└─ </><failure>fail\\x1b</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><failure>✗ Error: no</>',
-    ]);
-  });
+it('colours are added after shortening and escaping', () => {
+  const cancelled = { extra: { metadata: { end_reason: 'cancelled' } } };
+  const runs = [makeRun('1', 'ask', cancelled), makeRun('1.1', 'fail\u001b', { error: 'Error: no' })];
+  expect(lines(runs, { paint: (ink, text) => (text === '' ? '' : `<${ink}>${text}</>`) })).toEqual([
+    '<name>ask</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><notice>cancelled</>',
+    '<glyph>└─ </><failure>fail\\x1b</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><failure>✗ Error: no</>',
+  ]);
 });
 
 it.each<[string, Parameters<typeof treeOptionsFor>[0], number]>([
@@ -407,33 +401,31 @@ it.each<[string, Parameters<typeof treeOptionsFor>[0], number]>([
   expect(treeOptionsFor(stream).widthColumns).toBe(widthColumns);
 });
 
-describe('colours are chosen by the environment', () => {
-  const FILE: Parameters<typeof treeOptionsFor>[0] = { write: () => true };
-  // Node's check of the variables, without a file descriptor.
-  const { hasColors, getColorDepth } = WriteStream.prototype;
-  const TERMINAL = Object.assign(Object.create(FILE), { isTTY: true, hasColors, getColorDepth });
+const FILE: Parameters<typeof treeOptionsFor>[0] = { write: () => true };
+// Node's check of the variables, without a file descriptor.
+const { hasColors, getColorDepth } = WriteStream.prototype;
+const TERMINAL = Object.assign(Object.create(FILE), { isTTY: true, hasColors, getColorDepth });
 
-  it.each<[output: typeof FILE, variables: Record<string, string>, isColoured: boolean]>([
-    [TERMINAL, {}, true],
-    [TERMINAL, { NO_COLOR: '1' }, false],
-    [TERMINAL, { NO_COLOR: '0' }, false],
-    [TERMINAL, { NO_COLOR: '' }, true],
-    [TERMINAL, { FORCE_COLOR: '0' }, false],
-    [TERMINAL, { FORCE_COLOR: 'false' }, false],
-    [TERMINAL, { FORCE_COLOR: '' }, true],
-    [TERMINAL, { TERM: 'dumb' }, false],
-    [FILE, {}, false],
-    [FILE, { NO_COLOR: '' }, false],
-    [FILE, { FORCE_COLOR: '' }, false],
-    [FILE, { FORCE_COLOR: '1' }, true],
-    [FILE, { FORCE_COLOR: 'true', NO_COLOR: '1' }, true],
-  ])('%o, %j: %s', (output, variables, isColoured) => {
-    for (const name of ['NO_COLOR', 'FORCE_COLOR', 'NODE_DISABLE_COLORS', 'CI', 'TMUX', 'COLORTERM'])
-      vi.stubEnv(name, undefined);
-    vi.stubEnv('TERM', 'xterm');
-    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
-    const { paint } = treeOptionsFor(output);
-    expect(paint('failure', 'no')).toBe(isColoured ? '\u001b[31mno\u001b[39m' : 'no');
-    expect(paint('glyph', '')).toBe('');
-  });
+it.each<[output: typeof FILE, variables: Record<string, string>, isColoured: boolean]>([
+  [TERMINAL, {}, true],
+  [TERMINAL, { NO_COLOR: '1' }, false],
+  [TERMINAL, { NO_COLOR: '0' }, false],
+  [TERMINAL, { NO_COLOR: '' }, true],
+  [TERMINAL, { FORCE_COLOR: '0' }, false],
+  [TERMINAL, { FORCE_COLOR: 'false' }, false],
+  [TERMINAL, { FORCE_COLOR: '' }, true],
+  [TERMINAL, { TERM: 'dumb' }, false],
+  [FILE, {}, false],
+  [FILE, { NO_COLOR: '' }, false],
+  [FILE, { FORCE_COLOR: '' }, false],
+  [FILE, { FORCE_COLOR: '1' }, true],
+  [FILE, { FORCE_COLOR: 'true', NO_COLOR: '1' }, true],
+])('colours are chosen by the environment: %o, %j: %s', (output, variables, isColoured) => {
+  for (const name of ['NO_COLOR', 'FORCE_COLOR', 'NODE_DISABLE_COLORS', 'CI', 'TMUX', 'COLORTERM'])
+    vi.stubEnv(name, undefined);
+  vi.stubEnv('TERM', 'xterm');
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+  const { paint } = treeOptionsFor(output);
+  expect(paint('failure', 'no')).toBe(isColoured ? '\u001b[31mno\u001b[39m' : 'no');
+  expect(paint('glyph', '')).toBe('');
 });

@@ -284,48 +284,46 @@ describe('a client', () => {
   });
 });
 
-describe('a call within a run', () => {
-  it('is recorded as a child run without secret values', async () => {
-    const { client } = await setUp();
-    const recorded = recordRuns();
-    onTestFinished(() => recorded.stop());
-    const outer = startRun({ name: 'deploy' });
-    const sidecars = [{ name: 'proxy', image: 'p', env: [{ name: 'LEVEL', value: 'hunter3-hunter3' }] }];
-    const made = await withRun(outer, async (): Promise<Deployment> => {
-      const secrets = [{ name: 'KEY', value: 'hunter2-hunter2' }];
-      const created = await client.deployments.create(
-        makeDeployment({ secrets, source_config: { resource_spec: { sidecars } } }),
-      );
-      await client.deployments.get(created.id);
-      await client.deployments.list({ limit: 1 });
-      await client.deployments.uploadUrl(created.id);
-      await client.integrations.list();
-      await client.deployments.delete(created.id);
-      return created;
-    });
-    outer.end();
-    const runs = recorded.runs.filter(({ parent_run_id }) => parent_run_id === outer.id);
-    expect(runs.map(({ name, run_type }) => `${name} ${run_type}`)).toEqual([
-      'deployments.create tool',
-      'deployments.get tool',
-      'deployments.list tool',
-      'deployments.uploadUrl tool',
-      'integrations.list tool',
-      'deployments.delete tool',
-    ]);
-    const env = [{ name: 'LEVEL', value: '[secret]' }];
-    const source_config = { resource_spec: { sidecars: [{ env }] } };
-    expect(runs[0]).toMatchObject({
-      inputs: { name: 'agent', source_config },
-      outputs: { id: made.id, source_config },
-    });
-    expect(runs[1]?.inputs).toEqual({ deployment_id: made.id });
-    expect(runs[2]?.inputs).toEqual({ limit: 1, offset: 0 });
-    expect(runs[3]?.outputs ?? {}).toEqual({});
-    expect(JSON.stringify(runs)).not.toMatch(/hunter|X-Signature|key-of-the/);
-    await client.deployments.list();
-    expect(recorded.runs.length).toBe(runs.length + 1);
+it('a call within a run is recorded as a child run without secret values', async () => {
+  const { client } = await setUp();
+  const recorded = recordRuns();
+  onTestFinished(() => recorded.stop());
+  const outer = startRun({ name: 'deploy' });
+  const sidecars = [{ name: 'proxy', image: 'p', env: [{ name: 'LEVEL', value: 'hunter3-hunter3' }] }];
+  const made = await withRun(outer, async (): Promise<Deployment> => {
+    const secrets = [{ name: 'KEY', value: 'hunter2-hunter2' }];
+    const created = await client.deployments.create(
+      makeDeployment({ secrets, source_config: { resource_spec: { sidecars } } }),
+    );
+    await client.deployments.get(created.id);
+    await client.deployments.list({ limit: 1 });
+    await client.deployments.uploadUrl(created.id);
+    await client.integrations.list();
+    await client.deployments.delete(created.id);
+    return created;
   });
+  outer.end();
+  const runs = recorded.runs.filter(({ parent_run_id }) => parent_run_id === outer.id);
+  expect(runs.map(({ name, run_type }) => `${name} ${run_type}`)).toEqual([
+    'deployments.create tool',
+    'deployments.get tool',
+    'deployments.list tool',
+    'deployments.uploadUrl tool',
+    'integrations.list tool',
+    'deployments.delete tool',
+  ]);
+  const env = [{ name: 'LEVEL', value: '[secret]' }];
+  const source_config = { resource_spec: { sidecars: [{ env }] } };
+  expect(runs[0]).toMatchObject({
+    inputs: { name: 'agent', source_config },
+    outputs: { id: made.id, source_config },
+  });
+  expect(runs[1]?.inputs).toEqual({ deployment_id: made.id });
+  expect(runs[2]?.inputs).toEqual({ limit: 1, offset: 0 });
+  expect(runs[3]?.outputs ?? {}).toEqual({});
+  expect(JSON.stringify(runs)).not.toMatch(/hunter|X-Signature|key-of-the/);
+  await client.deployments.list();
+  expect(recorded.runs.length).toBe(runs.length + 1);
 });
 
 /** Calls that create something with each attempt that arrives. */

@@ -162,25 +162,23 @@ describe('a connection', () => {
   });
 });
 
-describe('a reused connection', () => {
-  test.each([
-    [GET, 3],
-    [POST, 2],
-  ])('that breaks at the next call retries $0.method only if idempotent', async (call, times) => {
-    const { url, seen, connections } = await serve((request, response) => {
-      if (seen.length === 2) request.socket.resetAndDestroy();
-      else response.end('{}');
-    });
-    const api = makeApi(url, {
-      hooks: { onRetry: ({ delayMs }) => void setImmediate(() => void virtualClock.advance(delayMs + 1)) },
-    });
-    await api.json(call);
-    await new Promise((resolve) => setImmediate(resolve));
-    const ended = await api.json(call).catch((error: Error) => error.name);
-    expect([ended, seen.length]).toEqual([times === 3 ? {} : 'ConnectionError', times]);
-    // The pool opens another connection if a call follows before the first connection has ended.
-    expect(connections()).toBeLessThanOrEqual(times);
+test.each([
+  [GET, 3],
+  [POST, 2],
+])('a reused connection that breaks at the next call retries $0.method only if idempotent', async (call, times) => {
+  const { url, seen, connections } = await serve((request, response) => {
+    if (seen.length === 2) request.socket.resetAndDestroy();
+    else response.end('{}');
   });
+  const api = makeApi(url, {
+    hooks: { onRetry: ({ delayMs }) => void setImmediate(() => void virtualClock.advance(delayMs + 1)) },
+  });
+  await api.json(call);
+  await new Promise((resolve) => setImmediate(resolve));
+  const ended = await api.json(call).catch((error: Error) => error.name);
+  expect([ended, seen.length]).toEqual([times === 3 ? {} : 'ConnectionError', times]);
+  // The pool opens another connection if a call follows before the first connection has ended.
+  expect(connections()).toBeLessThanOrEqual(times);
 });
 
 describe('a busy service', () => {

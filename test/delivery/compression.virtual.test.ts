@@ -100,29 +100,27 @@ describe('a large body', () => {
   });
 });
 
-describe('a large request', () => {
-  it.each<[string, ConfigureOptions, boolean]>([
-    ['http://127.0.0.1', {}, false],
-    ['http://127.1.2.3', {}, false],
-    ['http://[::1]', {}, false],
-    ['http://localhost', {}, false],
-    ['http://runs.localhost.example', {}, true],
-    ['http://10.0.0.1', {}, true],
-    ['https://runs.example', {}, true],
-    ['http://127.0.0.1', { compress: true }, true],
-    ['https://runs.example', { compress: true }, true],
-    ['https://runs.example', { compress: false }, false],
-    ['http://localhost', { compress: false }, false],
-  ])('to %s with the options %j is compressed: %j', async (endpoint, setting, isCompressed) => {
-    const service = await scriptedService(undefined, all);
-    const agent = new Agent();
-    onTestFinished(() => agent.close());
-    const request = (options: Dispatcher.RequestOptions) => agent.request({ ...options, origin: service.url });
-    const dispatcher = { request } as Dispatcher;
-    const { encodingOf } = await informed({ service, endpoint, options: { ...setting, dispatcher } });
+it.each<[string, ConfigureOptions, boolean]>([
+  ['http://127.0.0.1', {}, false],
+  ['http://127.1.2.3', {}, false],
+  ['http://[::1]', {}, false],
+  ['http://localhost', {}, false],
+  ['http://runs.localhost.example', {}, true],
+  ['http://10.0.0.1', {}, true],
+  ['https://runs.example', {}, true],
+  ['http://127.0.0.1', { compress: true }, true],
+  ['https://runs.example', { compress: true }, true],
+  ['https://runs.example', { compress: false }, false],
+  ['http://localhost', { compress: false }, false],
+])('a large request to %s with the options %j is compressed: %j', async (endpoint, setting, isCompressed) => {
+  const service = await scriptedService(undefined, all);
+  const agent = new Agent();
+  onTestFinished(() => agent.close());
+  const request = (options: Dispatcher.RequestOptions) => agent.request({ ...options, origin: service.url });
+  const dispatcher = { request } as Dispatcher;
+  const { encodingOf } = await informed({ service, endpoint, options: { ...setting, dispatcher } });
 
-    expect(await encodingOf(large)).toBe(isCompressed ? best : undefined);
-  });
+  expect(await encodingOf(large)).toBe(isCompressed ? best : undefined);
 });
 
 it.each([400, 403, 422])(

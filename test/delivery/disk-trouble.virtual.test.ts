@@ -35,19 +35,17 @@ const HEARTBEAT_MS = 5_000;
 
 const writeAhead = { durability: 'write-ahead' } as const;
 
-describe('a disk on which a call fails', () => {
-  // `npm run test:faults -- fs` fails every call.
-  it.each(FS_FAULTS)('with %s loses no promised run, and throws nothing', async (fault) => {
-    onTestFinished(() => diagnostics.setLog('silent'));
-    const random = randomFrom(fault.length);
-    for (const durability of ['spill', 'write-ahead'] as const) {
-      const calls = await callsOf(durability);
-      const indexes = [...calls.keys()].filter((index) => fault !== 'short write' || calls[index] === 'writeSync');
-      for (let round = 0; round < cases(6); round++) {
-        await failAt(durability, indexes[Math.floor(random() * indexes.length)] as number, fault);
-      }
+// `npm run test:faults -- fs` fails every call.
+it.each(FS_FAULTS)('a disk on which a call fails with %s loses no promised run, and throws nothing', async (fault) => {
+  onTestFinished(() => diagnostics.setLog('silent'));
+  const random = randomFrom(fault.length);
+  for (const durability of ['spill', 'write-ahead'] as const) {
+    const calls = await callsOf(durability);
+    const indexes = [...calls.keys()].filter((index) => fault !== 'short write' || calls[index] === 'writeSync');
+    for (let round = 0; round < cases(6); round++) {
+      await failAt(durability, indexes[Math.floor(random() * indexes.length)] as number, fault);
     }
-  });
+  }
 });
 
 describe('a disk that is full', () => {

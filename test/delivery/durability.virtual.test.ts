@@ -154,19 +154,17 @@ describe('what is on disk', () => {
   });
 });
 
-describe('with write-ahead', () => {
-  it('each record is on disk when the call returns, and deleted once the service has accepted it', async () => {
-    const { disk, start, segments } = machine();
-    const process = await start({ options: writeAhead });
-    const run = process.start('ask', { inputs: { q: 'canary-start' } });
-    expect(disk.text).toContain('canary-start');
-    run.end({ a: 'canary-end' });
-    expect(disk.text).toContain('canary-end');
-    await process.flush();
+it('with write-ahead, each record is on disk when the call returns, and deleted once the service has accepted it', async () => {
+  const { disk, start, segments } = machine();
+  const process = await start({ options: writeAhead });
+  const run = process.start('ask', { inputs: { q: 'canary-start' } });
+  expect(disk.text).toContain('canary-start');
+  run.end({ a: 'canary-end' });
+  expect(disk.text).toContain('canary-end');
+  await process.flush();
 
-    expect(segments()).toEqual([]);
-    expect(process.stats()).toMatchObject({ sent: 1, spooled: 0 });
-  });
+  expect(segments()).toEqual([]);
+  expect(process.stats()).toMatchObject({ sent: 1, spooled: 0 });
 });
 
 it('with `syncEveryMs`, written files are synced once after that time, and an error is reported in one line', async () => {
@@ -236,25 +234,23 @@ describe('an exporter that closes', () => {
   });
 });
 
-describe('a process that ends with an almost full disk', () => {
-  it('keeps as many runs as fit, the oldest first, and logs the number of the others', async () => {
-    const { disk, start, deliverRest } = machine();
-    disk.bytesMax = 50_000;
-    const process = await start({ reply: () => 'hold' });
-    process.wholes(1_000);
-    process.exit();
-    const { spooled, dropped } = process.stats();
-    expect(spooled + dropped).toBe(1_000);
-    expect(spooled).toBeGreaterThan(20);
-    expect(process.lines.join()).toMatch(new RegExp(`exits with undelivered runs \\(${dropped}\\)`));
-    // Less than one of them takes.
-    expect(disk.bytesMax - disk.bytes).toBeLessThan(1_000);
-    disk.bytesMax = 1e9;
+it('a process that ends with an almost full disk keeps as many runs as fit, the oldest first, and logs the number of the others', async () => {
+  const { disk, start, deliverRest } = machine();
+  disk.bytesMax = 50_000;
+  const process = await start({ reply: () => 'hold' });
+  process.wholes(1_000);
+  process.exit();
+  const { spooled, dropped } = process.stats();
+  expect(spooled + dropped).toBe(1_000);
+  expect(spooled).toBeGreaterThan(20);
+  expect(process.lines.join()).toMatch(new RegExp(`exits with undelivered runs \\(${dropped}\\)`));
+  // Less than one of them takes.
+  expect(disk.bytesMax - disk.bytes).toBeLessThan(1_000);
+  disk.bytesMax = 1e9;
 
-    const { service } = await deliverRest();
-    const names = new Set(service.batches.flat());
-    expect([...Array(spooled).keys()].filter((at) => !names.has(`whole ${at + 1}`))).toEqual([]);
-  });
+  const { service } = await deliverRest();
+  const names = new Set(service.batches.flat());
+  expect([...Array(spooled).keys()].filter((at) => !names.has(`whole ${at + 1}`))).toEqual([]);
 });
 
 it.each([

@@ -122,28 +122,26 @@ describe('the end of a program', () => {
 /** Standard error without our own lines, and without Node's own frames of a stack, of which an AsyncLocalStorage makes more. */
 const told = ({ stderr }: Ended): string => stderr.replaceAll(/^runspan: .*\n|^ +at .*node:.*\n/gm, '');
 
-describe('the end of a program is the same without tracing', () => {
-  it.each([
-    ['exit code', ''],
-    ['exit in beforeExit', ''],
-    ['exit in exit', ''],
-    ['exit in exit, twice', ''],
-    ['throw', ''],
-    ['throw a string', ''],
-    ['throw in exit', ''],
-    ['throw, and somebody listens', ''],
-    ['reject', ''],
-    ['reject nothing', ''],
-    ['reject, and somebody listens', ''],
-    ['abort', ''],
-    ['shutdown in beforeExit', ''],
-    ['shutdown in exit', ''],
-  ])('after: %s%s', async (how) => {
-    await using server = await ingestServer();
-    const [traced, bare] = await Promise.all([exitProgram(how, server.url), exitProgram(how, server.url, 'untraced')]);
+it.each([
+  ['exit code', ''],
+  ['exit in beforeExit', ''],
+  ['exit in exit', ''],
+  ['exit in exit, twice', ''],
+  ['throw', ''],
+  ['throw a string', ''],
+  ['throw in exit', ''],
+  ['throw, and somebody listens', ''],
+  ['reject', ''],
+  ['reject nothing', ''],
+  ['reject, and somebody listens', ''],
+  ['abort', ''],
+  ['shutdown in beforeExit', ''],
+  ['shutdown in exit', ''],
+])('the end of a program is the same without tracing after: %s%s', async (how) => {
+  await using server = await ingestServer();
+  const [traced, bare] = await Promise.all([exitProgram(how, server.url), exitProgram(how, server.url, 'untraced')]);
 
-    expect({ ...traced, stderr: told(traced) }).toEqual({ ...bare, stderr: told(bare) });
-  });
+  expect({ ...traced, stderr: told(traced) }).toEqual({ ...bare, stderr: told(bare) });
 });
 
 describe('a process with tracing', () => {
@@ -192,10 +190,9 @@ describe('a process with tracing', () => {
   });
 });
 
-describe('a worker thread', () => {
-  const ending = async (worker: string): Promise<Ended & { names: string[] }> => {
-    await using server = await ingestServer();
-    const code = `
+const ending = async (worker: string): Promise<Ended & { names: string[] }> => {
+  await using server = await ingestServer();
+  const code = `
       import { Worker } from 'node:worker_threads';
       const events = ['SIGTERM', 'SIGINT', 'SIGHUP', 'beforeExit', 'uncaughtException', 'unhandledRejection'];
       const counts = () => events.map((event) => process.listenerCount(event)).join();
@@ -214,15 +211,14 @@ describe('a worker thread', () => {
       });
       worker.on('exit', () => console.log('the thread has ended'));
     `;
-    const ended = await runNode(moduleText(code), { RUNSPAN_ENDPOINT: server.url });
-    return { ...ended, names: server.received.flatMap(runNames) };
-  };
+  const ended = await runNode(moduleText(code), { RUNSPAN_ENDPOINT: server.url });
+  return { ...ended, names: server.received.flatMap(runNames) };
+};
 
-  const stays = "parentPort.postMessage('ready'); setInterval(() => {}, 60_000);";
-  it.each([
-    ['delivers queued runs when it ends normally', '', 'the thread has ended\n', ['in a thread']],
-    ['has no listeners in the process, and may be terminated', stays, 'true\nthe thread has ended\nterminated\n', []],
-  ])('%s', async (_, code, stdout, names) => {
-    expect(await ending(code)).toEqual({ code: 0, signal: null, stdout, stderr: '', names });
-  });
+const stays = "parentPort.postMessage('ready'); setInterval(() => {}, 60_000);";
+it.each([
+  ['delivers queued runs when it ends normally', '', 'the thread has ended\n', ['in a thread']],
+  ['has no listeners in the process, and may be terminated', stays, 'true\nthe thread has ended\nterminated\n', []],
+])('a worker thread %s', async (_, code, stdout, names) => {
+  expect(await ending(code)).toEqual({ code: 0, signal: null, stdout, stderr: '', names });
 });

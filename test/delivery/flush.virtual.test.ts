@@ -187,22 +187,20 @@ describe('close', () => {
   });
 });
 
-describe('a retired exporter', () => {
-  it('closes once its runs have ended and are delivered, and accepts their children until then', async () => {
-    const scene = await delivery();
-    const { start, exporter, service, drops } = scene;
-    const open = start('open');
-    exporter.retire();
-    await advance(3_000);
-    expect(scene.isClosed).toBe(false);
-    start('child', {}, open).end();
-    open.end();
-    await until(() => scene.isClosed);
+it('a retired exporter closes once its runs have ended and are delivered, and accepts their children until then', async () => {
+  const scene = await delivery();
+  const { start, exporter, service, drops } = scene;
+  const open = start('open');
+  exporter.retire();
+  await advance(3_000);
+  expect(scene.isClosed).toBe(false);
+  start('child', {}, open).end();
+  open.end();
+  await until(() => scene.isClosed);
 
-    expect(service.batches.flat()).toEqual(['start open', 'whole child', 'end open']);
-    start('late');
-    expect(drops).toEqual(['closed late']);
-  });
+  expect(service.batches.flat()).toEqual(['start open', 'whole child', 'end open']);
+  start('late');
+  expect(drops).toEqual(['closed late']);
 });
 
 it('a delivered run retains no payload, even if the application retains the run', async () => {

@@ -64,25 +64,23 @@ describe('a batch that receives 400 or 422', () => {
   });
 });
 
-describe('a batch that receives 409', () => {
-  it('is halved, and a single run counts as delivered', async () => {
-    const known = new Set<string>();
-    const { wholes, flush, service, stats } = await delivery({
-      limits: onFlush,
-      reply: ({ arrivals }) => {
-        if (arrivals.some(({ id }) => known.has(id))) return 409;
-        for (const { id } of arrivals) known.add(id);
-        return 202;
-      },
-    });
-    const [first] = wholes(8);
-    known.add(first?.id ?? '');
-    await flush();
-
-    expect(service.arrivals('1').length).toBeGreaterThan(1);
-    expect(known.size).toBe(8);
-    expect(stats()).toMatchObject({ sent: 8, dropped: 0 });
+it('a batch that receives 409 is halved, and a single run counts as delivered', async () => {
+  const known = new Set<string>();
+  const { wholes, flush, service, stats } = await delivery({
+    limits: onFlush,
+    reply: ({ arrivals }) => {
+      if (arrivals.some(({ id }) => known.has(id))) return 409;
+      for (const { id } of arrivals) known.add(id);
+      return 202;
+    },
   });
+  const [first] = wholes(8);
+  known.add(first?.id ?? '');
+  await flush();
+
+  expect(service.arrivals('1').length).toBeGreaterThan(1);
+  expect(known.size).toBe(8);
+  expect(stats()).toMatchObject({ sent: 8, dropped: 0 });
 });
 
 describe('a batch that receives 413', () => {
@@ -134,47 +132,43 @@ describe('a batch that receives 413', () => {
   });
 });
 
-describe('an upload that breaks twice', () => {
-  it('counts as too large for a batch of 1 MiB or more', async () => {
-    for (const [runs, length, isHalved] of [
-      [2, 800_000, true],
-      [2, 200_000, false],
-      [1, 1_600_000, false],
-    ] as const) {
-      const { whole, service, stats } = await delivery({ limits: { ...onFlush, batchRuns: runs } });
-      service.cut = { bytes: 100_000, times: 2 };
-      for (let count = 0; count < runs; count++) whole('r', padded(length));
-      await until(() => stats().sent === runs);
+it('an upload that breaks twice counts as too large for a batch of 1 MiB or more', async () => {
+  for (const [runs, length, isHalved] of [
+    [2, 800_000, true],
+    [2, 200_000, false],
+    [1, 1_600_000, false],
+  ] as const) {
+    const { whole, service, stats } = await delivery({ limits: { ...onFlush, batchRuns: runs } });
+    service.cut = { bytes: 100_000, times: 2 };
+    for (let count = 0; count < runs; count++) whole('r', padded(length));
+    await until(() => stats().sent === runs);
 
-      expect(service.cut.times).toBe(0);
-      expect(service.batches.map((names) => names.length)).toEqual(isHalved ? [1, 1] : Array(runs).fill(1));
-      for (const { fields } of service.arrivals('r')) expect(fields.inputs).toHaveProperty('text');
-    }
-  });
+    expect(service.cut.times).toBe(0);
+    expect(service.batches.map((names) => names.length)).toEqual(isHalved ? [1, 1] : Array(runs).fill(1));
+    for (const { fields } of service.arrivals('r')) expect(fields.inputs).toHaveProperty('text');
+  }
 });
 
-describe('a compressed batch that receives 415', () => {
-  it('is sent again uncompressed, like all later batches', async () => {
-    const { whole, flush, service, stats } = await delivery({
-      limits: onFlush,
-      options: { compress: true },
-      info: { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true,"zstd_compression_enabled":true}}' },
-      reply: ({ headers }) => (headers['content-encoding'] === undefined ? 202 : 415),
-    });
-    const isCompressed = ({ headers }: IngestRequest): boolean => headers['content-encoding'] !== undefined;
-    // A slow response to /info misses its deadline in virtual time, and is asked for again.
-    while (!service.requests.some(isCompressed)) {
-      whole('first', padded(300_000));
-      await flush();
-      await advance(40_000);
-    }
-    whole('second', padded(300_000));
-    await flush();
-
-    expect(service.requests.filter(isCompressed)).toHaveLength(1);
-    expect(service.requests.length - service.requests.findIndex(isCompressed)).toBe(3);
-    expect(stats().sent).toBe(stats().created);
+it('a compressed batch that receives 415 is sent again uncompressed, like all later batches', async () => {
+  const { whole, flush, service, stats } = await delivery({
+    limits: onFlush,
+    options: { compress: true },
+    info: { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true,"zstd_compression_enabled":true}}' },
+    reply: ({ headers }) => (headers['content-encoding'] === undefined ? 202 : 415),
   });
+  const isCompressed = ({ headers }: IngestRequest): boolean => headers['content-encoding'] !== undefined;
+  // A slow response to /info misses its deadline in virtual time, and is asked for again.
+  while (!service.requests.some(isCompressed)) {
+    whole('first', padded(300_000));
+    await flush();
+    await advance(40_000);
+  }
+  whole('second', padded(300_000));
+  await flush();
+
+  expect(service.requests.filter(isCompressed)).toHaveLength(1);
+  expect(service.requests.length - service.requests.findIndex(isCompressed)).toBe(3);
+  expect(stats().sent).toBe(stats().created);
 });
 
 it('status 200 with a web page counts as delivered, and one line reports it', async () => {

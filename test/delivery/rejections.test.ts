@@ -1,5 +1,5 @@
 // Rejects every promise that the exporter awaits, one at a time, in programs that reach each of them.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
 import { sample } from '../support/campaign.ts';
 import type * as delivering from '../support/delivering.ts';
@@ -103,8 +103,9 @@ beforeAll(async () => {
 });
 afterAll(() => seams.close());
 
-describe.each(programs)('with $name', (program) => {
-  it('a rejected promise never reaches the application, leaves a run uncounted, or stops delivery', async () => {
+it.each(programs)(
+  'with $name, a rejected promise never reaches the application, leaves a run uncounted, or stops delivery',
+  async (program) => {
     seams.reached();
     await runProgram(program);
     const expressions = seams.reached();
@@ -116,5 +117,5 @@ describe.each(programs)('with $name', (program) => {
       seams.reject('');
     }
     expect(failed).toEqual([]);
-  });
-});
+  },
+);

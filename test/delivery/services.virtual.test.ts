@@ -36,14 +36,12 @@ async function fateOf(status: number): Promise<string> {
   return batches[1]?.length === 2 ? 'halved' : batches[1]?.length === 1 ? 'sent again' : 'sent whole';
 }
 
-describe('a batch whose first response has status', () => {
-  it.each(Object.entries(statuses).flatMap(([fate, all]) => all.map((status) => [status, fate] as const)))(
-    '%i is %s',
-    async (status, fate) => {
-      expect(await fateOf(status)).toBe(fate);
-    },
-  );
-});
+it.each(Object.entries(statuses).flatMap(([fate, all]) => all.map((status) => [status, fate] as const)))(
+  'a batch whose first response has status %i is %s',
+  async (status, fate) => {
+    expect(await fateOf(status)).toBe(fate);
+  },
+);
 
 it('a run from disk that receives 409 is completed by a patch', async () => {
   const { start, deliverRest } = machine();

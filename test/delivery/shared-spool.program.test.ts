@@ -110,46 +110,42 @@ describe('several processes with one folder', () => {
   });
 });
 
-describe('an owner is dead', () => {
-  /** Returns how many segments a process takes over from an owner with this `owner.json` and last heartbeat. */
-  function claimed(change: (owner: Record<string, unknown>) => unknown, silentMs: number): number {
-    const { dir, open } = spoolFolder();
-    open().spill([makeRecord(1)]);
-    const [path = ''] = filesBelow(dir).filter((name) => name.endsWith('owner.json'));
-    const owner = change(JSON.parse(readFileSync(join(dir, path), 'utf8')));
-    if (owner === undefined) rmSync(join(dir, path));
-    else writeFileSync(join(dir, path), typeof owner === 'string' ? owner : JSON.stringify(owner));
-    const seconds = (Date.now() - silentMs) / 1_000;
-    utimesSync(join(dir, owner === undefined ? dirname(path) : path), seconds, seconds);
-    return open().takeOver();
-  }
+/** Returns how many segments a process takes over from an owner with this `owner.json` and last heartbeat. */
+function claimed(change: (owner: Record<string, unknown>) => unknown, silentMs: number): number {
+  const { dir, open } = spoolFolder();
+  open().spill([makeRecord(1)]);
+  const [path = ''] = filesBelow(dir).filter((name) => name.endsWith('owner.json'));
+  const owner = change(JSON.parse(readFileSync(join(dir, path), 'utf8')));
+  if (owner === undefined) rmSync(join(dir, path));
+  else writeFileSync(join(dir, path), typeof owner === 'string' ? owner : JSON.stringify(owner));
+  const seconds = (Date.now() - silentMs) / 1_000;
+  utimesSync(join(dir, owner === undefined ? dirname(path) : path), seconds, seconds);
+  return open().takeOver();
+}
 
-  const NEVER_GIVEN = 2 ** 22 + 1;
-  it
-    .runIf(process.platform === 'linux')
-    .each<[string, (owner: Record<string, unknown>) => unknown, number | undefined]>([
-      ['never, in this process', (owner) => owner, undefined],
-      ['after 10 s, if no process has its id', (owner) => ({ ...owner, pid: NEVER_GIVEN }), 10_000],
-      ['after 10 s, if another process has its id', (owner) => ({ ...owner, startTime: '1' }), 10_000],
-      [
-        'never, while its process lives',
-        (owner) => ({ ...owner, pid: process.ppid, startTime: startTimeOf(process.ppid) }),
-        undefined,
-      ],
-      ['after 60 s, on another host', (owner) => ({ ...owner, host: 'elsewhere' }), 60_000],
-      ['after 60 s, in another namespace', (owner) => ({ ...owner, pidNamespace: 'pid:[2]' }), 60_000],
-      ['after 60 s, if it does not know its namespace', ({ pid, host }) => ({ pid, host }), 60_000],
-      ['after 60 s, if its file is not JSON', () => '{', 60_000],
-      ['after 60 s, if it has no file', () => undefined, 60_000],
-    ])('%s', (_, change, silentMs = 3_600_000) => {
-    const isNever = silentMs === 3_600_000;
-    expect(claimed(change, silentMs - 900)).toBe(0);
-    expect(claimed(change, silentMs + 100)).toBe(isNever ? 0 : 1);
-    // The heartbeat of a machine whose clock is ahead.
-    expect(claimed(change, -silentMs - 2_000)).toBe(isNever ? 0 : 1);
-  });
-
-  function startTimeOf(pid: number): string | undefined {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[19];
-  }
+const NEVER_GIVEN = 2 ** 22 + 1;
+it.runIf(process.platform === 'linux').each<[string, (owner: Record<string, unknown>) => unknown, number | undefined]>([
+  ['never, in this process', (owner) => owner, undefined],
+  ['after 10 s, if no process has its id', (owner) => ({ ...owner, pid: NEVER_GIVEN }), 10_000],
+  ['after 10 s, if another process has its id', (owner) => ({ ...owner, startTime: '1' }), 10_000],
+  [
+    'never, while its process lives',
+    (owner) => ({ ...owner, pid: process.ppid, startTime: startTimeOf(process.ppid) }),
+    undefined,
+  ],
+  ['after 60 s, on another host', (owner) => ({ ...owner, host: 'elsewhere' }), 60_000],
+  ['after 60 s, in another namespace', (owner) => ({ ...owner, pidNamespace: 'pid:[2]' }), 60_000],
+  ['after 60 s, if it does not know its namespace', ({ pid, host }) => ({ pid, host }), 60_000],
+  ['after 60 s, if its file is not JSON', () => '{', 60_000],
+  ['after 60 s, if it has no file', () => undefined, 60_000],
+])('an owner is dead %s', (_, change, silentMs = 3_600_000) => {
+  const isNever = silentMs === 3_600_000;
+  expect(claimed(change, silentMs - 900)).toBe(0);
+  expect(claimed(change, silentMs + 100)).toBe(isNever ? 0 : 1);
+  // The heartbeat of a machine whose clock is ahead.
+  expect(claimed(change, -silentMs - 2_000)).toBe(isNever ? 0 : 1);
 });
+
+function startTimeOf(pid: number): string | undefined {
+  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[19];
+}

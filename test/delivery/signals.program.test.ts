@@ -137,17 +137,13 @@ describe('a signal that would end the program', () => {
   });
 });
 
-/** Whether a command succeeds on this machine. */
-function can(command: string, args: readonly string[]): boolean {
-  return spawnSync(command, args, { stdio: 'ignore' }).status === 0;
-}
+const own = ['--user', '--map-root-user', '--pid', '--fork', '--kill-child'];
+const canBeFirst = spawnSync('unshare', [...own, 'true'], { stdio: 'ignore' }).status === 0;
 
-describe('the first process of a container', () => {
-  const own = ['--user', '--map-root-user', '--pid', '--fork', '--kill-child'];
-  const canBeFirst = can('unshare', [...own, 'true']);
-
-  // The kernel has no default for it: a SIGTERM that nobody listens for is ignored.
-  it.skipIf(!canBeFirst)('survives the signal as without tracing, and delivers at each signal', async () => {
+// The kernel has no default for it: a SIGTERM that nobody listens for is ignored.
+it.skipIf(!canBeFirst)(
+  'the first process of a container survives the signal as without tracing, and delivers at each signal',
+  async () => {
     await using server = await ingestServer();
     const program = moduleText(`
       import { configure, flush, startRun, stats } from 'runspan';
@@ -177,5 +173,5 @@ describe('the first process of a container', () => {
       // The job is interrupted at the first signal, and then ends after all.
       names: ['first', 'job', 'job', 'second'],
     });
-  });
-});
+  },
+);

@@ -148,31 +148,29 @@ describe('@traced as a standard decorator', () => {
   });
 });
 
-describe('options of @traced', () => {
-  test('apply to methods, accessors and fields', () => {
-    const recorder = record();
-    class Tool {
-      @traced({ name: 'search', runType: 'tool', tags: ['a'], metadata: { k: 3 } })
-      run(query: string): string[] {
-        return [query];
-      }
-
-      @traced({ runType: 'prompt', outputs: (value) => ({ chars: String(value).length }) })
-      accessor template = 'text';
-
-      @traced()
-      bare = () => 1;
+test('options of @traced apply to methods, accessors and fields', () => {
+  const recorder = record();
+  class Tool {
+    @traced({ name: 'search', runType: 'tool', tags: ['a'], metadata: { k: 3 } })
+    run(query: string): string[] {
+      return [query];
     }
-    const tool = new Tool();
-    tool.run('q');
-    tool.template;
-    tool.bare();
-    expect(recorder.runs).toMatchObject([
-      { name: 'search', run_type: 'tool', tags: ['a'], extra: { metadata: { k: 3 } }, outputs: { outputs: ['q'] } },
-      { name: 'template', run_type: 'prompt', outputs: { chars: 4 } },
-      { name: 'bare', run_type: 'chain' },
-    ]);
-  });
+
+    @traced({ runType: 'prompt', outputs: (value) => ({ chars: String(value).length }) })
+    accessor template = 'text';
+
+    @traced()
+    bare = () => 1;
+  }
+  const tool = new Tool();
+  tool.run('q');
+  tool.template;
+  tool.bare();
+  expect(recorder.runs).toMatchObject([
+    { name: 'search', run_type: 'tool', tags: ['a'], extra: { metadata: { k: 3 } }, outputs: { outputs: ['q'] } },
+    { name: 'template', run_type: 'prompt', outputs: { chars: 4 } },
+    { name: 'bare', run_type: 'chain' },
+  ]);
 });
 
 describe('@traced logs one line and changes nothing on', () => {

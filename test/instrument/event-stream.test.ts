@@ -18,10 +18,6 @@ function streaming(question = ask('tea')) {
   return { answer, answerLater, run: () => recorder.runs[0] };
 }
 
-function eventTypes(outputs: unknown): unknown[] {
-  return (outputs as { outputs: { type: string }[] }).outputs.map(({ type }) => type);
-}
-
 const ANSWER_EVENTS = ['message_start', 'content_block_start', 'content_block_delta', 'message_stop'];
 
 describe('a returned stream of an SDK helper', () => {
@@ -34,7 +30,8 @@ describe('a returned stream of an SDK helper', () => {
   ])('ends its run with all events if it is consumed by %s', async (_, read) => {
     const { answer, run } = streaming();
     await read(answer());
-    expect(eventTypes(run()?.outputs)).toEqual(expect.arrayContaining(ANSWER_EVENTS));
+    const events = run()?.outputs?.outputs as { type: string }[];
+    expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(ANSWER_EVENTS));
     expect(run()).toMatchObject({ end_time: expect.any(String), events: [{ name: 'new_token' }] });
     expect(run()?.error).toBeUndefined();
   });

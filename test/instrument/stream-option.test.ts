@@ -78,32 +78,30 @@ describe('the run of a result with a stream', () => {
   });
 });
 
-describe('the result is recorded as usual if the callback', () => {
-  const cases: [string, TraceableOptions<[], { text: string }>, string[]][] = [
-    ['returns undefined', { stream: () => undefined }, []],
-    ['returns a value that is no stream', { stream: ({ text }) => text }, []],
-    [
-      'throws',
-      {
-        stream: () => {
-          throw new Error('no stream');
-        },
+const cases: [string, TraceableOptions<[], { text: string }>, string[]][] = [
+  ['returns undefined', { stream: () => undefined }, []],
+  ['returns a value that is no stream', { stream: ({ text }) => text }, []],
+  [
+    'throws',
+    {
+      stream: () => {
+        throw new Error('no stream');
       },
-      ['warn: stream failed, the application is not affected: no stream'],
-    ],
+    },
+    ['warn: stream failed, the application is not affected: no stream'],
+  ],
+];
+test.each(cases)('the result is recorded as usual if the callback %s', async (_, options, expected) => {
+  const recorder = record();
+  const lines = logLines();
+  const [plain, promised] = [
+    traceable(() => ({ text: 'a' }), options),
+    traceable(async () => ({ text: 'a' }), options),
   ];
-  test.each(cases)('%s', async (_, options, expected) => {
-    const recorder = record();
-    const lines = logLines();
-    const [plain, promised] = [
-      traceable(() => ({ text: 'a' }), options),
-      traceable(async () => ({ text: 'a' }), options),
-    ];
-    expect([plain(), await promised()]).toEqual([{ text: 'a' }, { text: 'a' }]);
-    expect(lines).toEqual(expected);
-    const run = { outputs: { text: 'a' }, end_time: expect.any(String) };
-    expect(recorder.runs).toMatchObject([run, run]);
-  });
+  expect([plain(), await promised()]).toEqual([{ text: 'a' }, { text: 'a' }]);
+  expect(lines).toEqual(expected);
+  const run = { outputs: { text: 'a' }, end_time: expect.any(String) };
+  expect(recorder.runs).toMatchObject([run, run]);
 });
 
 test('a rejected promise fails the run, and the callback is not called', async () => {

@@ -9,26 +9,12 @@ import { moduleText, runNode } from '../support/program.ts';
 import { runProgram } from './built.ts';
 import { record, treeOf } from './recorder.ts';
 
-test('a synchronous function returns its own result in the same turn', () => {
-  const recorder = record();
-  const result = { answer: 42 };
-  const effects: string[] = [];
-  const answer = traceable(() => {
-    effects.push('inside');
-    return result;
-  });
-  effects.push('before');
-  expect(answer()).toBe(result);
-  effects.push('after');
-  expect(effects).toEqual(['before', 'inside', 'after']);
-  expect(recorder.runs).toMatchObject([{ outputs: { answer: 42 }, end_time: expect.any(String) }]);
-});
-
 test('an asynchronous function starts in the same turn, and its run ends when its promise settles', async () => {
   const recorder = record();
   const model = gate<string>();
   const ask = traceable(async (question: string) => `${await model} of ${question}`);
   const answer = ask('life');
+  expect(Object.getPrototypeOf(answer)).toBe(Promise.prototype);
   expect(recorder.runs).toMatchObject([{ inputs: { input: 'life' } }]);
   expect(recorder.runs[0]).not.toHaveProperty('end_time');
   model.open('meaning');
@@ -102,27 +88,6 @@ test('`new` on a traced constructor function creates its instances, without a ru
   class Pixel extends Traced {}
   expect(new Pixel(4).target).toBe(Pixel);
   expect(recorder.runs).toEqual([]);
-});
-
-test('a thrown error is the same object, recorded with its message, stack and causes', () => {
-  const recorder = record();
-  const error = new TypeError('no answer', { cause: new RangeError('out of tokens') });
-  const fail = traceable(() => {
-    throw error;
-  });
-  let caught: unknown;
-  try {
-    fail();
-  } catch (thrown) {
-    caught = thrown;
-  }
-  expect(caught).toBe(error);
-  const lines = recorder.runs[0]?.error?.split('\n') ?? [];
-  expect(lines[0]).toBe('TypeError: no answer');
-  expect(lines[1]).toMatch(/^ +at .*\.test\.ts/);
-  expect(lines).toContain('Caused by: RangeError: out of tokens');
-  expect(recorder.runs[0]).not.toHaveProperty('outputs');
-  expect(recorder.runs[0]).toHaveProperty('end_time');
 });
 
 describe('the tree of runs', () => {

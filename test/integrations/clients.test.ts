@@ -306,17 +306,6 @@ describe.each(sdks)('a call of %s', (_, sdk) => {
     expect(recorder.runs.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(Array(3).fill(undefined));
   });
 
-  test('sends the same request as a bare client', async () => {
-    record();
-    const model = await localModel();
-    for (const client of [sdk.make(model), sdk.wrap(sdk.make(model))]) {
-      await sdk.create(client);
-      await chunksOf(await sdk.stream(client));
-    }
-    const sent = model.requests.map(({ text, headers }) => ({ text, headers }));
-    expect(sent.slice(2)).toEqual(sent.slice(0, 2));
-  });
-
   test('is recorded as it was made, whatever the application does with its arguments', async () => {
     const recorder = record();
     const messages = [{ role: 'user', content: 'What is tea?' }];

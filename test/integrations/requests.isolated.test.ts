@@ -557,27 +557,25 @@ describe('the fields of a request', () => {
   });
 });
 
-describe('with several exporters', () => {
-  test('the run goes where the first call goes, and a later call where it goes without a request', async () => {
-    const [recorder, other] = [record(), recordRuns()];
-    other.stop();
-    const url = await serve(async (_request, response) => {
-      await withExporter(other.exporter, () => answer('other'));
-      await answer('own');
-      await traceable(() => answer('nested'), { name: 'named', exporter: other.exporter })();
-      response.end();
-    });
-    await (await fetch(url)).text();
-    await until(() => other.runs.length === 4 && other.runs.every(({ end_time }) => end_time !== undefined));
-    const [root] = other.runs;
-    expect(outlineOf(other).split('\n')).toEqual([
-      'GET / (chain)',
-      '  answer (chain)',
-      '  named (chain)',
-      '    answer (chain)',
-    ]);
-    expect(recorder.runs.map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([['answer', root?.id]]);
+test('with several exporters, the run goes where the first call goes, and a later call where it goes without a request', async () => {
+  const [recorder, other] = [record(), recordRuns()];
+  other.stop();
+  const url = await serve(async (_request, response) => {
+    await withExporter(other.exporter, () => answer('other'));
+    await answer('own');
+    await traceable(() => answer('nested'), { name: 'named', exporter: other.exporter })();
+    response.end();
   });
+  await (await fetch(url)).text();
+  await until(() => other.runs.length === 4 && other.runs.every(({ end_time }) => end_time !== undefined));
+  const [root] = other.runs;
+  expect(outlineOf(other).split('\n')).toEqual([
+    'GET / (chain)',
+    '  answer (chain)',
+    '  named (chain)',
+    '    answer (chain)',
+  ]);
+  expect(recorder.runs.map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([['answer', root?.id]]);
 });
 
 describe('with OpenTelemetry', () => {

@@ -1,7 +1,7 @@
 // Programs that were written for LangSmith run twice: as they are, and with `runspan/langsmith` in their imports. Their
 // runs must match, except for the differences below, which docs/from-langsmith.md lists.
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { startNode } from '../support/program.ts';
@@ -43,12 +43,10 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => model.close());
 
-describe('a program for LangSmith records the same runs with runspan/langsmith:', () => {
-  test.each(PROGRAMS)('%s', (program) => {
-    const before = shapes(expected, program);
-    expect(before.length).toBeGreaterThan(0);
-    expect(shapes(recorded, program)).toEqual(before);
-  });
+test.each(PROGRAMS)('a program for LangSmith records the same runs with runspan/langsmith: %s', (program) => {
+  const before = shapes(expected, program);
+  expect(before.length).toBeGreaterThan(0);
+  expect(shapes(recorded, program)).toEqual(before);
 });
 
 test('LANGSMITH_RUNS_ENDPOINTS sends the same runs to the same services as with LangSmith', async () => {

@@ -101,61 +101,59 @@ async function recordTree({ way, children }: Node, client: Client, error: string
   }
 }
 
-describe('whatever the masks and the runs are', () => {
-  test('nothing unmasked is in a request, in a file or in the log, and every run is counted', async () => {
-    const options = fc.record({
-      hideInputs: mask,
-      hideOutputs: mask,
-      hideMetadata: mask,
-      anonymizer: fc.constantFrom('sync', 'throwing', 'later', 'never'),
-    });
-    const ends = fc.constantFrom('flush', 'close', 'exit');
-    const property = fc.asyncProperty(
-      fc.array(node(3), { maxLength: 3 }),
-      options,
-      fc.boolean(),
-      ends,
-      fc.constantFrom('write-ahead', 'spill', 'memory'),
-      fc.boolean(),
-      async (trees, names, isOne, end, durability, isAway) => {
-        const server = await ingestServer(() => ({ status: isAway ? 503 : 202 }));
-        const folder = temporaryFolder();
-        const lines: string[] = [];
-        const exporter = configure({
-          log: (_, line) => lines.push(line),
-          endpoint: server.url,
-          durability: durability as 'memory',
-          spoolDir: folder.path,
-          compress: false,
-          limits: { lingerMs: 1 },
-        });
-        const given = Object.entries(names).map(([option, name]) => [option, masks[name]]);
-        const config = isOne ? { anonymizer: masks[names.anonymizer] } : Object.fromEntries(given);
-        const client = new Client(config as ClientConfig);
-        const error = isOne ? SECRET : 'failed';
-        const root = traceable(async () => await Promise.all(trees.map((tree) => recordTree(tree, client, error))), {
-          client,
-        });
-        await root();
-        if (end === 'flush') await exporter.flush({ timeoutMs: 10 });
-        releaseAll();
-        if (end === 'exit') (exporter as unknown as { endProcess(): void }).endProcess();
-        else await exporter.close({ timeoutMs: isAway ? 1 : 5_000 });
-        const bodies = server.received.map(({ body }) => body.toString('latin1'));
-        const files = filesBelow(folder.path).map((path) => readFileSync(join(folder.path, path), 'latin1'));
-        await exporter.close({ timeoutMs: 1 });
-        await server.close();
-        folder.remove();
-        for (const text of [...bodies, ...files, ...lines]) expect(text).not.toContain(SECRET);
-        const counts = exporter.stats();
-        expect(addsUp(counts)).toBe(true);
-        const isWhole = end !== 'exit' && !isAway && counts.created > 0;
-        if (isWhole) expect(bodies.join('')).toContain('dotted_order');
-      },
-    );
-    await fc.assert(property, { numRuns: cases(150) });
-  }, 120_000);
-});
+test('whatever the masks and the runs are, nothing unmasked is in a request, in a file or in the log, and every run is counted', async () => {
+  const options = fc.record({
+    hideInputs: mask,
+    hideOutputs: mask,
+    hideMetadata: mask,
+    anonymizer: fc.constantFrom('sync', 'throwing', 'later', 'never'),
+  });
+  const ends = fc.constantFrom('flush', 'close', 'exit');
+  const property = fc.asyncProperty(
+    fc.array(node(3), { maxLength: 3 }),
+    options,
+    fc.boolean(),
+    ends,
+    fc.constantFrom('write-ahead', 'spill', 'memory'),
+    fc.boolean(),
+    async (trees, names, isOne, end, durability, isAway) => {
+      const server = await ingestServer(() => ({ status: isAway ? 503 : 202 }));
+      const folder = temporaryFolder();
+      const lines: string[] = [];
+      const exporter = configure({
+        log: (_, line) => lines.push(line),
+        endpoint: server.url,
+        durability: durability as 'memory',
+        spoolDir: folder.path,
+        compress: false,
+        limits: { lingerMs: 1 },
+      });
+      const given = Object.entries(names).map(([option, name]) => [option, masks[name]]);
+      const config = isOne ? { anonymizer: masks[names.anonymizer] } : Object.fromEntries(given);
+      const client = new Client(config as ClientConfig);
+      const error = isOne ? SECRET : 'failed';
+      const root = traceable(async () => await Promise.all(trees.map((tree) => recordTree(tree, client, error))), {
+        client,
+      });
+      await root();
+      if (end === 'flush') await exporter.flush({ timeoutMs: 10 });
+      releaseAll();
+      if (end === 'exit') (exporter as unknown as { endProcess(): void }).endProcess();
+      else await exporter.close({ timeoutMs: isAway ? 1 : 5_000 });
+      const bodies = server.received.map(({ body }) => body.toString('latin1'));
+      const files = filesBelow(folder.path).map((path) => readFileSync(join(folder.path, path), 'latin1'));
+      await exporter.close({ timeoutMs: 1 });
+      await server.close();
+      folder.remove();
+      for (const text of [...bodies, ...files, ...lines]) expect(text).not.toContain(SECRET);
+      const counts = exporter.stats();
+      expect(addsUp(counts)).toBe(true);
+      const isWhole = end !== 'exit' && !isAway && counts.created > 0;
+      if (isWhole) expect(bodies.join('')).toContain('dotted_order');
+    },
+  );
+  await fc.assert(property, { numRuns: cases(150) });
+}, 120_000);
 
 async function service() {
   const receiver = await startReceiver();

@@ -10,7 +10,9 @@ export function brokenLinks(pages: readonly string[]): string[] {
     linksOf(read(page)).flatMap((link) => {
       const [path = '', anchor] = link.split('#');
       const target = path === '' ? page : posix.join(posix.dirname(page), path);
-      const isThere = existsSync(join(root, target)) && (anchor === undefined || anchorsIn(target).has(anchor));
+      const isThere =
+        existsSync(join(root, target)) &&
+        (anchor === undefined || (target.endsWith('.md') && anchorsOf(read(target)).has(anchor)));
       return isThere ? [] : [`${page}: ${link}`];
     }),
   );
@@ -32,10 +34,6 @@ export function pagesWithin(clicks: number, start: string): ReadonlySet<string> 
 function linksOf(markdown: string): string[] {
   const links = [...prose(markdown).matchAll(/\]\(([^)\s]+)\)|\bhref="([^"]+)"/g)];
   return links.map(([, link = '', href = '']) => link || href).filter((link) => !/^[a-z][\w+.-]*:/i.test(link));
-}
-
-function anchorsIn(path: string): ReadonlySet<string> {
-  return path.endsWith('.md') ? anchorsOf(read(path)) : new Set();
 }
 
 /** Returns the anchors of the headings as GitHub creates them. A repeated heading gets a number. */

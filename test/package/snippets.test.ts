@@ -63,9 +63,7 @@ describe('output', () => {
   });
 });
 
-describe('the commands of a snippet', () => {
-  it('are its lines without comments, with continued lines joined', () => {
-    const code = page('# first', 'npm ci && npm test', 'npx runspan dev \\', '  --port 1 # listens', '');
-    expect(commandsOf(code)).toEqual(['npm ci', 'npm test', 'npx runspan dev --port 1']);
-  });
+it('the commands of a snippet are its lines without comments, with continued lines joined', () => {
+  const code = page('# first', 'npm ci && npm test', 'npx runspan dev \\', '  --port 1 # listens', '');
+  expect(commandsOf(code)).toEqual(['npm ci', 'npm test', 'npx runspan dev --port 1']);
 });

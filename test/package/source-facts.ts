@@ -40,7 +40,7 @@ export function sourceFacts(path: string, text: string): SourceFacts {
   walk(program as unknown as Node, [], (node, ancestors) => {
     const found = importOf(node);
     if (found !== undefined) imports.push(found);
-    awaitsAtTopLevel ||= isAwait(node) && !ancestors.some(isFunction);
+    awaitsAtTopLevel ||= isAwait(node) && !ancestors.some(({ type }) => /^(Function|ArrowFunction)/.test(type));
     if (node.type === 'NewExpression' && isIdentifier(node.callee, 'RunspanError')) {
       errorCodes.push(...literals((node.arguments as unknown[])[0]));
     }
@@ -99,10 +99,6 @@ function withSpecifier(source: unknown, form: Omit<Import, 'specifier'>): Import
 function isAwait(node: Node): boolean {
   if (node.type === 'VariableDeclaration') return node.kind === 'await using';
   return node.type === 'AwaitExpression' || (node.type === 'ForOfStatement' && node.await === true);
-}
-
-function isFunction(node: Node): boolean {
-  return /^(Function|ArrowFunction)/.test(node.type);
 }
 
 function isReexport(node: Node): boolean {

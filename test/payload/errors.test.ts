@@ -133,17 +133,15 @@ describe('the text of an error', () => {
   }, 5_000);
 });
 
-describe('a text that is too long', () => {
-  test.each([
-    [65_535, ''],
-    [65_536, ''],
-    [65_537, '[Truncated: 1 characters]'],
-  ])('at %i characters is cut by %j', (length, marker) => {
-    const text = errorText('a'.repeat(length - 1).concat('z'));
-    expect(text.includes('Truncated')).toBe(marker !== '');
-    expect(text).toContain(marker);
-    expect(text.endsWith('az')).toBe(true);
-  });
+test.each([
+  [65_535, ''],
+  [65_536, ''],
+  [65_537, '[Truncated: 1 characters]'],
+])('a text that is too long at %i characters is cut by %j', (length, marker) => {
+  const text = errorText('a'.repeat(length - 1).concat('z'));
+  expect(text.includes('Truncated')).toBe(marker !== '');
+  expect(text).toContain(marker);
+  expect(text.endsWith('az')).toBe(true);
 });
 
 describe('the text of another thrown value', () => {

@@ -72,14 +72,12 @@ describe('names of secrets', () => {
   });
 });
 
-describe('paths', () => {
-  test('match the key added to a payload that is not an object', () => {
-    const rules = rulesOf({ paths: ['inputs.input', 'outputs.outputs[1]'] }).payload;
-    expect(jsonOf('inputs', 'x', rules)).toBe('{"input":"[Redacted]"}');
-    expect(jsonOf('outputs', ['x', 'y'], rules)).toBe('{"outputs":["x","[Redacted]"]}');
-    expect(jsonOf('inputs', { toJSON: () => 'x' }, rules)).toBe('{"input":"[Redacted]"}');
-    expect(jsonOf('outputs', new Proxy(['x', 'y'], {}), rules)).toBe('{"outputs":["x","[Redacted]"]}');
-  });
+test('paths match the key added to a payload that is not an object', () => {
+  const rules = rulesOf({ paths: ['inputs.input', 'outputs.outputs[1]'] }).payload;
+  expect(jsonOf('inputs', 'x', rules)).toBe('{"input":"[Redacted]"}');
+  expect(jsonOf('outputs', ['x', 'y'], rules)).toBe('{"outputs":["x","[Redacted]"]}');
+  expect(jsonOf('inputs', { toJSON: () => 'x' }, rules)).toBe('{"input":"[Redacted]"}');
+  expect(jsonOf('outputs', new Proxy(['x', 'y'], {}), rules)).toBe('{"outputs":["x","[Redacted]"]}');
 });
 
 describe('patterns', () => {

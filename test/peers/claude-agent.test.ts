@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { fieldsOf } from '#src/payload/fields.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { type Registered, registered } from '../integrations/registered.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { laterNode } from './later-node.ts';
 
 const today = fileURLToPath(new URL('./today/', import.meta.url));
@@ -143,12 +143,11 @@ test('prompts that the program generates are recorded when Claude Code has read 
 });
 
 test('runspan/register records an untouched program, which behaves as without it, and with the same tree', async () => {
-  const folder = temporaryFolder();
-  onTestFinished(folder.remove);
-  const inputOf = (name: string): string[] => readFileSync(join(folder.path, name), 'utf8').split('\n');
+  const folder = testFolder();
+  const inputOf = (name: string): string[] => readFileSync(join(folder, name), 'utf8').split('\n');
   for (const RECORDING of ['subagent', 'tools', 'max-turns']) {
     const main = `await read(query({ prompt: 'Do it.', options }));`;
-    const given = (LOG: string) => ({ RECORDING, LOG: join(folder.path, LOG) });
+    const given = (LOG: string) => ({ RECORDING, LOG: join(folder, LOG) });
     const bare = await run(main, given(`${RECORDING}-bare`), false, []);
     const registered = await run(main, given(`${RECORDING}-registered`), false);
     const wrapped = await run(main, given(`${RECORDING}-wrapped`), true, []);

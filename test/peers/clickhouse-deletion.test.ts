@@ -44,18 +44,16 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_001;
 const MAX_AGE: Ages = { maxAgeMs: 30 * DAY_MS, projectMaxAgeMs: {} };
 
-describe('an attachment in ClickHouse', () => {
-  test('is stored in chunks, and a shorter one replaces all of them', async () => {
-    const store = await openStore();
-    await store.apply(SCOPE, [{ ...post(1), attachments: [LARGE] }]);
-    await store.settled();
-    expect(await rowCounts()).toMatchObject({ attachments: 3 });
-    const { bytes = new Uint8Array() } = (await store.attachment(SCOPE, id(1), 'a')) ?? {};
-    expect(Buffer.compare(bytes, LARGE.bytes)).toBe(0);
-    const small = { ...LARGE, bytes: new Uint8Array(5) };
-    await store.apply(SCOPE, [{ ...post(1), attachments: [small] }]);
-    expect(await store.attachment(SCOPE, id(1), 'a')).toEqual(small);
-  });
+test('an attachment in ClickHouse is stored in chunks, and a shorter one replaces all of them', async () => {
+  const store = await openStore();
+  await store.apply(SCOPE, [{ ...post(1), attachments: [LARGE] }]);
+  await store.settled();
+  expect(await rowCounts()).toMatchObject({ attachments: 3 });
+  const { bytes = new Uint8Array() } = (await store.attachment(SCOPE, id(1), 'a')) ?? {};
+  expect(Buffer.compare(bytes, LARGE.bytes)).toBe(0);
+  const small = { ...LARGE, bytes: new Uint8Array(5) };
+  await store.apply(SCOPE, [{ ...post(1), attachments: [small] }]);
+  expect(await store.attachment(SCOPE, id(1), 'a')).toEqual(small);
 });
 
 describe('a deletion in ClickHouse', () => {

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { transformWithEsbuild } from 'vite';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import type { RunRecord } from '#src/run/record.ts';
 import { registered } from '../integrations/registered.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { laterNode } from './later-node.ts';
 
 const cwd = fileURLToPath(new URL('./today/', import.meta.url));
@@ -18,9 +18,7 @@ const mixed = [['1', 'http'] as const, ['2', 'stdio'] as const];
 
 /** Runs the client. `messages` are those that the server has received. */
 async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const folder = temporaryFolder();
-  onTestFinished(folder.remove);
-  const path = join(folder.path, 'messages');
+  const path = join(testFolder(), 'messages');
   const command = [laterNode(), 'mcp-client.mjs', ...args];
   const ended = await registered(command, { ...env, MESSAGES: path }, cwd);
   expect([ended.code, ended.stderr]).toEqual([0, '']);

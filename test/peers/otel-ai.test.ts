@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { RunRecord } from '#src/index.ts';
 import { printedByAi } from './otel-runs.ts';
 
@@ -177,48 +177,44 @@ function expectFirstToken({ start_time, end_time, events }: RunRecord): void {
   expect(begun < answeredAt && answeredAt < ended).toBe(true);
 }
 
-describe.each([
+it.each([
   ['4', ''],
   ['5', ''],
   ['7', 'legacy'],
-])('the spans of ai %s %s', (major, form) => {
-  it('become the runs that its documentation describes', async () => {
-    const runs = await run(major, form);
-    expect(runs.map(goldenOf)).toEqual(aiTree(major));
+])('the spans of ai %s %s become the runs that its documentation describes', async (major, form) => {
+  const runs = await run(major, form);
+  expect(runs.map(goldenOf)).toEqual(aiTree(major));
 
-    const [forecast, call, tool] = runs as [RunRecord, RunRecord, RunRecord];
-    const called = { ...ABOUT, ...MODEL, function_id: 'forecast' };
-    expect(metadataOf(forecast)).toMatchObject({ ...called, finish_reasons: ['stop'], ls_invocation_params: SETTINGS });
-    expect(metadataOf(call)).toMatchObject({
-      ...called,
-      ...ANSWERED,
-      response_id: 'chatcmpl-1',
-      ls_invocation_params: { ...SETTINGS, tools: [TOOL], tool_choice: { type: 'auto' } },
-    });
-    // The span of a tool has no metadata in major 4.
-    const about = major === '4' ? {} : ABOUT;
-    expect(metadataOf(tool)).toMatchObject({ ...about, function_id: 'forecast', tool_call_id: 'call_1' });
-    expect(forecast.tags).toEqual(['weather']);
-    expectFirstToken(runs[5] as RunRecord);
-    expect(JSON.stringify(runs)).not.toMatch(HIDDEN);
+  const [forecast, call, tool] = runs as [RunRecord, RunRecord, RunRecord];
+  const called = { ...ABOUT, ...MODEL, function_id: 'forecast' };
+  expect(metadataOf(forecast)).toMatchObject({ ...called, finish_reasons: ['stop'], ls_invocation_params: SETTINGS });
+  expect(metadataOf(call)).toMatchObject({
+    ...called,
+    ...ANSWERED,
+    response_id: 'chatcmpl-1',
+    ls_invocation_params: { ...SETTINGS, tools: [TOOL], tool_choice: { type: 'auto' } },
   });
+  // The span of a tool has no metadata in major 4.
+  const about = major === '4' ? {} : ABOUT;
+  expect(metadataOf(tool)).toMatchObject({ ...about, function_id: 'forecast', tool_call_id: 'call_1' });
+  expect(forecast.tags).toEqual(['weather']);
+  expectFirstToken(runs[5] as RunRecord);
+  expect(JSON.stringify(runs)).not.toMatch(HIDDEN);
 });
 
-describe('the spans of ai 7 by the GenAI conventions', () => {
-  it('become the runs that the conventions describe', async () => {
-    const runs = await run('7');
-    expect(runs.map(goldenOf)).toEqual(genAiTree());
+it('the spans of ai 7 by the GenAI conventions become the runs that the conventions describe', async () => {
+  const runs = await run('7');
+  expect(runs.map(goldenOf)).toEqual(genAiTree());
 
-    const [forecast, step, call] = runs as [RunRecord, RunRecord, RunRecord];
-    expect(metadataOf(forecast)).toMatchObject({ ...ABOUT, ...MODEL, ls_invocation_params: SETTINGS });
-    expect(metadataOf(step)).toMatchObject({ ...ABOUT, ls_invocation_params: { tool_choice: { type: 'auto' } } });
-    expect(metadataOf(call)).toMatchObject({
-      ...MODEL,
-      ...ANSWERED,
-      ls_invocation_params: { ...SETTINGS, tools: [TOOL] },
-    });
-    expect(forecast.tags).toEqual(['weather']);
-    expectFirstToken(runs[8] as RunRecord);
-    expect(JSON.stringify(runs)).not.toMatch(HIDDEN);
+  const [forecast, step, call] = runs as [RunRecord, RunRecord, RunRecord];
+  expect(metadataOf(forecast)).toMatchObject({ ...ABOUT, ...MODEL, ls_invocation_params: SETTINGS });
+  expect(metadataOf(step)).toMatchObject({ ...ABOUT, ls_invocation_params: { tool_choice: { type: 'auto' } } });
+  expect(metadataOf(call)).toMatchObject({
+    ...MODEL,
+    ...ANSWERED,
+    ls_invocation_params: { ...SETTINGS, tools: [TOOL] },
   });
+  expect(forecast.tags).toEqual(['weather']);
+  expectFirstToken(runs[8] as RunRecord);
+  expect(JSON.stringify(runs)).not.toMatch(HIDDEN);
 });

@@ -16,7 +16,8 @@ const setUps = {
   basic() {
     const { BasicTracerProvider, TracerProvider = BasicTracerProvider } = sdk;
     const provider = new TracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
-    registerByHand(provider);
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    trace.setGlobalTracerProvider(provider);
     return provider;
   },
   added() {
@@ -38,11 +39,6 @@ const setUps = {
     return all;
   },
 };
-
-function registerByHand(provider) {
-  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-  trace.setGlobalTracerProvider(provider);
-}
 
 const provider = await setUps[setUp]();
 const tracer = trace.getTracer('shop', '1.2.3');

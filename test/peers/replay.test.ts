@@ -129,8 +129,9 @@ function steady(runs: readonly RunRecord[]): RunSnapshot[] {
   return JSON.parse(text.replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, '[id]'));
 }
 
-describe.concurrent('an agent of', () => {
-  it.each(Object.entries(AGENTS))('%s has the recorded trace when it is replayed', async (name, { outline }) => {
+it.concurrent.each(Object.entries(AGENTS))(
+  'an agent of %s has the recorded trace when it is replayed',
+  async (name, { outline }) => {
     const { runs = [] } = recordings.get(name) ?? {};
     expect(outlineOf({ runs })).toBe(outline);
     const env = { TOOL_RESULT: 'snow' };
@@ -142,8 +143,8 @@ describe.concurrent('an agent of', () => {
     expect(changed?.message).toMatch(/recorded ".*rain in.*", got ".*snow/);
     expect(accepted?.notes).toEqual([expect.stringMatching(/recorded ".*rain in.*", got ".*snow/)]);
     expect(outlineOf(accepted ?? { runs: [] })).toBe(outline);
-  });
-});
+  },
+);
 
 describe.concurrent('the written test', () => {
   it('passes with `node --test`, and fails if the result of a tool differs', async () => {

@@ -33,12 +33,10 @@ describe('timers', () => {
   });
 });
 
-describe('runInRootContext', () => {
-  it('calls the function immediately with its arguments, and returns its result', () => {
-    const read = (a: number, b: number) => [storage.getStore(), a + b];
+it('runInRootContext calls the function immediately with its arguments, and returns its result', () => {
+  const read = (a: number, b: number) => [storage.getStore(), a + b];
 
-    expect(storage.run('request', () => runInRootContext(read, 1, 2))).toEqual([undefined, 3]);
-  });
+  expect(storage.run('request', () => runInRootContext(read, 1, 2))).toEqual([undefined, 3]);
 });
 
 describe('delay', () => {
@@ -83,10 +81,9 @@ describe('delay', () => {
   });
 });
 
-describe('the library, imported during a request', () => {
-  it('runs timers and requests outside the async context of the request', async () => {
-    await using server = await ingestServer();
-    const program = `
+it('the library, imported during a request, runs timers and requests outside the async context of the request', async () => {
+  await using server = await ingestServer();
+  const program = `
       import { AsyncLocalStorage } from 'node:async_hooks';
       const request = new AsyncLocalStorage();
       const { configure, traceable, flush } = await request.run('the first request', () => import('runspan'));
@@ -106,9 +103,8 @@ describe('the library, imported during a request', () => {
       console.log(JSON.stringify([...new Set(seen)]));
       process.exit();
     `;
-    const { stdout, stderr } = await runNode(moduleText(program));
+  const { stdout, stderr } = await runNode(moduleText(program));
 
-    expect(stderr).toBe('');
-    expect(JSON.parse(stdout)).toEqual(['none']);
-  });
+  expect(stderr).toBe('');
+  expect(JSON.parse(stdout)).toEqual(['none']);
 });

@@ -129,19 +129,17 @@ describe('with a key', () => {
   });
 });
 
-describe('a write key', () => {
-  test('sends runs, reads nothing, and cannot log in', async () => {
-    const receiver = await start({ apiKey: KEY, writeKey: WRITE_KEY });
-    const headers = { 'content-type': 'application/json', 'x-api-key': WRITE_KEY };
-    const run = JSON.stringify({ ...makeRun(), inputs: {} });
-    expect((await call(`${receiver.url}/runs`, 'POST', run, headers)).status).toBe(202);
-    const reply = await call(`${receiver.url}/query/projects`, 'GET', undefined, headers);
-    expect(reply).toMatchObject(refusal(403, 'write key'));
-    expect(JSON.stringify(reply)).not.toContain(WRITE_KEY);
-    const login = await sendJson(receiver, 'POST', '/login', { key: WRITE_KEY });
-    expect(login).toMatchObject(refusal(401, 'This is the write key: log in with the key in RUNSPAN_RECEIVER_KEY'));
-    expect(login.headers).not.toHaveProperty('set-cookie');
-  });
+test('a write key sends runs, reads nothing, and cannot log in', async () => {
+  const receiver = await start({ apiKey: KEY, writeKey: WRITE_KEY });
+  const headers = { 'content-type': 'application/json', 'x-api-key': WRITE_KEY };
+  const run = JSON.stringify({ ...makeRun(), inputs: {} });
+  expect((await call(`${receiver.url}/runs`, 'POST', run, headers)).status).toBe(202);
+  const reply = await call(`${receiver.url}/query/projects`, 'GET', undefined, headers);
+  expect(reply).toMatchObject(refusal(403, 'write key'));
+  expect(JSON.stringify(reply)).not.toContain(WRITE_KEY);
+  const login = await sendJson(receiver, 'POST', '/login', { key: WRITE_KEY });
+  expect(login).toMatchObject(refusal(401, 'This is the write key: log in with the key in RUNSPAN_RECEIVER_KEY'));
+  expect(login.headers).not.toHaveProperty('set-cookie');
 });
 
 describe('a request that a browser sends', () => {

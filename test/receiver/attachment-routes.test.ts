@@ -39,22 +39,20 @@ test('an image is shown, and HTML is downloaded', async () => {
   expect(await html.body.text()).toBe(page);
 });
 
-describe('an error for', () => {
-  test.each([
-    ['another name', `/query/runs/${ROOT}/attachments/other`, 404],
-    ['an unknown run', `/query/runs/${CHILD}/attachments/photo`, 404],
-    ['an invalid id', '/query/runs/x/attachments/photo', 422],
-    ['a longer path', `/query/runs/${ROOT}/attachments/photo/x`, 404],
-    ['the name __proto__', `/query/runs/${ROOT}/attachments/__proto__`, 404],
-    ['the parent folder', `/query/runs/${ROOT}/attachments/..`, 404],
-    ['an escaped parent folder', `/query/runs/${ROOT}/attachments/%2e%2e%2fphoto`, 404],
-    ['an invalid escape', `/query/runs/${ROOT}/attachments/%ff`, 400],
-    ['a NUL', `/query/runs/${ROOT}/attachments/photo%00`, 404],
-  ])('%s', async (_, path, status) => {
-    const receiver = await start();
-    await sendParts(receiver, part(`post.${ROOT}`, makeRun()), attachment('photo', Buffer.from('x'), 'image/png'));
-    expect(await call(receiver.url + path, 'GET')).toMatchObject({ status, body: { detail: expect.anything() } });
-  });
+test.each([
+  ['another name', `/query/runs/${ROOT}/attachments/other`, 404],
+  ['an unknown run', `/query/runs/${CHILD}/attachments/photo`, 404],
+  ['an invalid id', '/query/runs/x/attachments/photo', 422],
+  ['a longer path', `/query/runs/${ROOT}/attachments/photo/x`, 404],
+  ['the name __proto__', `/query/runs/${ROOT}/attachments/__proto__`, 404],
+  ['the parent folder', `/query/runs/${ROOT}/attachments/..`, 404],
+  ['an escaped parent folder', `/query/runs/${ROOT}/attachments/%2e%2e%2fphoto`, 404],
+  ['an invalid escape', `/query/runs/${ROOT}/attachments/%ff`, 400],
+  ['a NUL', `/query/runs/${ROOT}/attachments/photo%00`, 404],
+])('an error for %s', async (_, path, status) => {
+  const receiver = await start();
+  await sendParts(receiver, part(`post.${ROOT}`, makeRun()), attachment('photo', Buffer.from('x'), 'image/png'));
+  expect(await call(receiver.url + path, 'GET')).toMatchObject({ status, body: { detail: expect.anything() } });
 });
 
 /** Returns the headers of the response for an attachment that the store returns. */

@@ -51,20 +51,18 @@ test('the fault `delayMs` delays every response, including errors', async () => 
   expect(answered).toEqual(['info 200', 'late 503']);
 });
 
-describe('the fault `reject`', () => {
-  test('refuses the request with 422 and names the runs', async () => {
-    const receiver = await start();
-    receiver.setFaults({ reject: ({ kind, id, fields }) => kind === 'post' && id === CHILD && fields.name === 'call' });
-    const { status, body } = await sendParts(
-      receiver,
-      part(`post.${ROOT}`, makeRun()),
-      part(`post.${CHILD}`, makeChild()),
-    );
-    const msg = 'The fault `reject`';
-    expect([status, body.detail]).toEqual([422, [{ loc: ['body', CHILD], msg, type: 'fault' }]]);
-    expect(await receiver.runs()).toEqual([]);
-    expect((await sendRoot(receiver)).status).toBe(202);
-  });
+test('the fault `reject` refuses the request with 422 and names the runs', async () => {
+  const receiver = await start();
+  receiver.setFaults({ reject: ({ kind, id, fields }) => kind === 'post' && id === CHILD && fields.name === 'call' });
+  const { status, body } = await sendParts(
+    receiver,
+    part(`post.${ROOT}`, makeRun()),
+    part(`post.${CHILD}`, makeChild()),
+  );
+  const msg = 'The fault `reject`';
+  expect([status, body.detail]).toEqual([422, [{ loc: ['body', CHILD], msg, type: 'fault' }]]);
+  expect(await receiver.runs()).toEqual([]);
+  expect((await sendRoot(receiver)).status).toBe(202);
 });
 
 describe('invalid faults', () => {

@@ -143,29 +143,27 @@ test.each([
   if ('body' in expected) expect(reply.body).toEqual(expected.body);
 });
 
-describe('a header from an authenticating proxy', () => {
-  const proxies = (address: string) => {
-    const addresses = new BlockList();
-    addresses.addAddress(address);
-    const grant = { id: 'proxy', scope: { tenant: 'acme' }, permission: 'read' } as const;
-    return [{ addresses, header: 'x-forwarded-user', grant }];
-  };
+const proxies = (address: string) => {
+  const addresses = new BlockList();
+  addresses.addAddress(address);
+  const grant = { id: 'proxy', scope: { tenant: 'acme' }, permission: 'read' } as const;
+  return [{ addresses, header: 'x-forwarded-user', grant }];
+};
 
-  test.each([
-    ['counts if its address is listed', '127.0.0.1', { 'x-forwarded-user': 'ann' }, 200],
-    ['does not count from another address', '10.0.0.1', { 'x-forwarded-user': 'ann' }, 401],
-    [
-      'does not count from an address in X-Forwarded-For',
-      '10.0.0.1',
-      { 'x-forwarded-user': 'a', 'x-forwarded-for': '10.0.0.1' },
-      401,
-    ],
-    ['does not count if it is empty', '127.0.0.1', { 'x-forwarded-user': '' }, 401],
-    ['does not replace a wrong key', '127.0.0.1', { 'x-forwarded-user': 'ann', 'x-api-key': 'wrong' }, 401],
-  ])('%s', async (_, address, headers, status) => {
-    const { url } = await startService({ proxies: proxies(address) });
-    expect((await get(url, headers as Record<string, string>)).status).toBe(status);
-  });
+test.each([
+  ['counts if its address is listed', '127.0.0.1', { 'x-forwarded-user': 'ann' }, 200],
+  ['does not count from another address', '10.0.0.1', { 'x-forwarded-user': 'ann' }, 401],
+  [
+    'does not count from an address in X-Forwarded-For',
+    '10.0.0.1',
+    { 'x-forwarded-user': 'a', 'x-forwarded-for': '10.0.0.1' },
+    401,
+  ],
+  ['does not count if it is empty', '127.0.0.1', { 'x-forwarded-user': '' }, 401],
+  ['does not replace a wrong key', '127.0.0.1', { 'x-forwarded-user': 'ann', 'x-api-key': 'wrong' }, 401],
+])('a header from an authenticating proxy %s', async (_, address, headers, status) => {
+  const { url } = await startService({ proxies: proxies(address) });
+  expect((await get(url, headers as Record<string, string>)).status).toBe(status);
 });
 
 test('a tenant above its limit of runs per minute gets 429 with Retry-After, and other tenants do not', async () => {

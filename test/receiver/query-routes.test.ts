@@ -150,60 +150,58 @@ describe('whoever reads a receiver gets', () => {
   });
 });
 
-describe('what is wrong with a question is told', () => {
-  test.each<[string, number, unknown]>([
-    ['traces/1', 422, [{ loc: ['path', 'id'], type: 'value' }]],
-    ['runs/1/inputs', 422, [{ loc: ['path', 'id'], type: 'value' }]],
-    [`traces/${CHILD}`, 404, `The trace ${CHILD} is not stored`],
-    [`traces/${CHILD}/export`, 404, `The trace ${CHILD} is not stored`],
-    [`traces/${ROOT}/export?format=csv`, 422, [{ loc: ['query', 'format'] }]],
-    [`runs/${START}`, 422, [{ loc: ['path', 'id'], type: 'value' }]],
-    [`runs/${CHILD}/inputs`, 404, `Run ${CHILD} is not stored, or has no inputs`],
-    [`runs/${CHILD}/errors`, 404, `No route matches /query/runs/${CHILD}/errors`],
-    ['traces?limit=0', 422, [{ loc: ['query', 'limit'], msg: expect.stringContaining('1 to 1000') }]],
-    ['traces?limit=1001', 422, [{ loc: ['query', 'limit'] }]],
-    ['traces?limit=', 422, [{ loc: ['query', 'limit'] }]],
-    ['traces?limit=1&limit=2', 422, [{ loc: ['query', 'limit'], type: 'repeated' }]],
-    ['suggestions', 422, [{ loc: ['query', 'field'], type: 'missing' }]],
-    ['suggestions?field=error', 422, [{ loc: ['query', 'field'] }]],
+test.each<[string, number, unknown]>([
+  ['traces/1', 422, [{ loc: ['path', 'id'], type: 'value' }]],
+  ['runs/1/inputs', 422, [{ loc: ['path', 'id'], type: 'value' }]],
+  [`traces/${CHILD}`, 404, `The trace ${CHILD} is not stored`],
+  [`traces/${CHILD}/export`, 404, `The trace ${CHILD} is not stored`],
+  [`traces/${ROOT}/export?format=csv`, 422, [{ loc: ['query', 'format'] }]],
+  [`runs/${START}`, 422, [{ loc: ['path', 'id'], type: 'value' }]],
+  [`runs/${CHILD}/inputs`, 404, `Run ${CHILD} is not stored, or has no inputs`],
+  [`runs/${CHILD}/errors`, 404, `No route matches /query/runs/${CHILD}/errors`],
+  ['traces?limit=0', 422, [{ loc: ['query', 'limit'], msg: expect.stringContaining('1 to 1000') }]],
+  ['traces?limit=1001', 422, [{ loc: ['query', 'limit'] }]],
+  ['traces?limit=', 422, [{ loc: ['query', 'limit'] }]],
+  ['traces?limit=1&limit=2', 422, [{ loc: ['query', 'limit'], type: 'repeated' }]],
+  ['suggestions', 422, [{ loc: ['query', 'field'], type: 'missing' }]],
+  ['suggestions?field=error', 422, [{ loc: ['query', 'field'] }]],
+  [
+    'traces?filter=status:failed',
+    422,
     [
-      'traces?filter=status:failed',
-      422,
-      [
-        {
-          loc: ['query', 'filter'],
-          msg: expect.stringContaining('status: expects one of error, failed_below, pending'),
-        },
-      ],
+      {
+        loc: ['query', 'filter'],
+        msg: expect.stringContaining('status: expects one of error, failed_below, pending'),
+      },
     ],
-    ['traces?sort=name', 422, [{ loc: ['query', 'sort'] }]],
-    ['traces?limit=x&sort=name', 422, [{ loc: ['query', 'sort'] }, { loc: ['query', 'limit'] }]],
-    ['traces?trace_id=1', 422, [{ loc: ['query', 'trace_id'], msg: 'Expected `trace_id` to be a UUID, got "1"' }]],
-    ['traces?runType=llm', 422, [{ loc: ['query', 'runType'], type: 'unknown_parameter' }]],
-    ['traces?__proto__=1', 422, [{ loc: ['query', '__proto__'], type: 'unknown_parameter' }]],
-    ['traces?status=error', 422, [{ loc: ['query', 'status'], type: 'unknown_parameter' }]],
-    ['runs?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
-    [
-      'statistics?rank_by=name',
-      422,
-      [{ loc: ['query', 'rank_by'], msg: expect.stringContaining('errors, tokens, cost') }],
-    ],
-    ['statistics?time_zone=Mars/Olympus', 422, [{ loc: ['query', 'time_zone'], msg: expect.stringContaining('IANA') }]],
-    ['statistics?group_by=meta.', 422, [{ loc: ['query', 'group_by'], msg: expect.stringContaining('or meta.KEY') }]],
-    ['statistics?buckets=501', 422, [{ loc: ['query', 'buckets'] }]],
-    ['threads?sort=latency', 422, [{ loc: ['query', 'sort'], type: 'unknown_parameter' }]],
-    ['threads/t', 404, 'The thread t is not stored'],
-    ['threads/t?tag=a', 422, [{ loc: ['query', 'tag'], type: 'unknown_parameter' }]],
-    ['threads/t?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
-    ['projects?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter', msg: 'Expected no parameters' }]],
-    ['statistics?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter' }]],
-  ])('%s', async (path, status, detail) => {
-    const answer = await get(await filled(), path);
-    expect(answer.status).toBe(status);
-    expect(answer.body.detail).toEqual(
-      typeof detail === 'string' ? detail : (detail as object[]).map((finding) => expect.objectContaining(finding)),
-    );
-  });
+  ],
+  ['traces?sort=name', 422, [{ loc: ['query', 'sort'] }]],
+  ['traces?limit=x&sort=name', 422, [{ loc: ['query', 'sort'] }, { loc: ['query', 'limit'] }]],
+  ['traces?trace_id=1', 422, [{ loc: ['query', 'trace_id'], msg: 'Expected `trace_id` to be a UUID, got "1"' }]],
+  ['traces?runType=llm', 422, [{ loc: ['query', 'runType'], type: 'unknown_parameter' }]],
+  ['traces?__proto__=1', 422, [{ loc: ['query', '__proto__'], type: 'unknown_parameter' }]],
+  ['traces?status=error', 422, [{ loc: ['query', 'status'], type: 'unknown_parameter' }]],
+  ['runs?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
+  [
+    'statistics?rank_by=name',
+    422,
+    [{ loc: ['query', 'rank_by'], msg: expect.stringContaining('errors, tokens, cost') }],
+  ],
+  ['statistics?time_zone=Mars/Olympus', 422, [{ loc: ['query', 'time_zone'], msg: expect.stringContaining('IANA') }]],
+  ['statistics?group_by=meta.', 422, [{ loc: ['query', 'group_by'], msg: expect.stringContaining('or meta.KEY') }]],
+  ['statistics?buckets=501', 422, [{ loc: ['query', 'buckets'] }]],
+  ['threads?sort=latency', 422, [{ loc: ['query', 'sort'], type: 'unknown_parameter' }]],
+  ['threads/t', 404, 'The thread t is not stored'],
+  ['threads/t?tag=a', 422, [{ loc: ['query', 'tag'], type: 'unknown_parameter' }]],
+  ['threads/t?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
+  ['projects?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter', msg: 'Expected no parameters' }]],
+  ['statistics?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter' }]],
+])('what is wrong with a question is told: %s', async (path, status, detail) => {
+  const answer = await get(await filled(), path);
+  expect(answer.status).toBe(status);
+  expect(answer.body.detail).toEqual(
+    typeof detail === 'string' ? detail : (detail as object[]).map((finding) => expect.objectContaining(finding)),
+  );
 });
 
 describe('feedback given in the page', () => {

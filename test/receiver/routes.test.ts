@@ -17,17 +17,15 @@ import {
   start,
 } from './wire.ts';
 
-describe('GET /info', () => {
-  test('recommends multipart and a batch size, and lists the compressed bodies that this Node can read', async () => {
-    const receiver = await start();
-    expect(await call(`${receiver.url}/info`, 'GET')).toMatchObject({
-      status: 200,
-      body: {
-        version,
-        batch_ingest_config: { use_multipart_endpoint: true, size_limit: 1_000, size_limit_bytes: 20_971_520 },
-        instance_flags: { gzip_body_enabled: true, zstd_compression_enabled: 'createZstdDecompress' in zlib },
-      },
-    });
+test('GET /info recommends multipart and a batch size, and lists the compressed bodies that this Node can read', async () => {
+  const receiver = await start();
+  expect(await call(`${receiver.url}/info`, 'GET')).toMatchObject({
+    status: 200,
+    body: {
+      version,
+      batch_ingest_config: { use_multipart_endpoint: true, size_limit: 1_000, size_limit_bytes: 20_971_520 },
+      instance_flags: { gzip_body_enabled: true, zstd_compression_enabled: 'createZstdDecompress' in zlib },
+    },
   });
 });
 
@@ -76,21 +74,19 @@ describe('paths', () => {
   });
 });
 
-describe("routes of LangSmith's API that are not served", () => {
-  test.each<['GET' | 'POST' | 'PATCH', string]>([
-    ['GET', '/datasets'],
-    ['POST', '/api/v1/datasets/upload'],
-    ['PATCH', `/sessions/${ROOT}`],
-    ['POST', '/api/v2/runs/query'],
-    ['GET', '/public/schemas'],
-  ])('%s %s gets 501 and what to use instead', async (method, path) => {
-    const receiver = await start();
-    const body = method === 'GET' ? undefined : '{}';
-    expect(await call(receiver.url + path, method, body)).toMatchObject(refusal(501, ':'));
-    await receiver.close();
-    const strict = await start({ strict: true });
-    expect((await call(strict.url + path, method, body)).status).toBe(404);
-  });
+test.each<['GET' | 'POST' | 'PATCH', string]>([
+  ['GET', '/datasets'],
+  ['POST', '/api/v1/datasets/upload'],
+  ['PATCH', `/sessions/${ROOT}`],
+  ['POST', '/api/v2/runs/query'],
+  ['GET', '/public/schemas'],
+])("routes of LangSmith's API that are not served: %s %s gets 501 and what to use instead", async (method, path) => {
+  const receiver = await start();
+  const body = method === 'GET' ? undefined : '{}';
+  expect(await call(receiver.url + path, method, body)).toMatchObject(refusal(501, ':'));
+  await receiver.close();
+  const strict = await start({ strict: true });
+  expect((await call(strict.url + path, method, body)).status).toBe(404);
 });
 
 describe('hostile paths', () => {
@@ -190,14 +186,12 @@ test('one connection serves many requests, including refused ones with a body', 
   }
 });
 
-describe('a HEAD request', () => {
-  test('gets the headers of open routes, gets 405 for others, and stores no feedback', async () => {
-    const receiver = await start();
-    for (const path of ['/info', '/']) {
-      const { status, headers } = await call(`${receiver.url}${path}`, 'HEAD');
-      expect([status, Number(headers['content-length'])]).toEqual([200, expect.toSatisfy((length) => length > 0)]);
-    }
-    expect((await call(`${receiver.url}/query/projects`, 'HEAD')).status).toBe(405);
-    expect((await call(`${receiver.url}/api/v1/feedback/tokens/${ROOT}`, 'HEAD')).status).toBe(405);
-  });
+test('a HEAD request gets the headers of open routes, gets 405 for others, and stores no feedback', async () => {
+  const receiver = await start();
+  for (const path of ['/info', '/']) {
+    const { status, headers } = await call(`${receiver.url}${path}`, 'HEAD');
+    expect([status, Number(headers['content-length'])]).toEqual([200, expect.toSatisfy((length) => length > 0)]);
+  }
+  expect((await call(`${receiver.url}/query/projects`, 'HEAD')).status).toBe(405);
+  expect((await call(`${receiver.url}/api/v1/feedback/tokens/${ROOT}`, 'HEAD')).status).toBe(405);
 });

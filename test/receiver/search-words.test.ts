@@ -23,17 +23,15 @@ describe('the words of a text', () => {
   });
 });
 
-describe('a search', () => {
-  test.each<[string, ReturnType<typeof parseSearch>]>([
-    ['refund pol', { prefixes: ['refund', 'pol'], phrases: [] }],
-    ['a "new order" b', { prefixes: ['a', 'b'], phrases: [['new', 'order']] }],
-    ['"one"', { prefixes: ['one'], phrases: [] }],
-    ['not "closed here', { prefixes: ['not'], phrases: [['closed', 'here']] }],
-    ['タワー tow 京', { prefixes: ['tow', '京'], phrases: [['タ', 'ワ', 'ー']] }],
-    ['?! ""', undefined],
-  ])('%j', (text, search) => {
-    expect(parseSearch(text)).toEqual(search);
-  });
+test.each<[string, ReturnType<typeof parseSearch>]>([
+  ['refund pol', { prefixes: ['refund', 'pol'], phrases: [] }],
+  ['a "new order" b', { prefixes: ['a', 'b'], phrases: [['new', 'order']] }],
+  ['"one"', { prefixes: ['one'], phrases: [] }],
+  ['not "closed here', { prefixes: ['not'], phrases: [['closed', 'here']] }],
+  ['タワー tow 京', { prefixes: ['tow', '京'], phrases: [['タ', 'ワ', 'ー']] }],
+  ['?! ""', undefined],
+])('a search %j', (text, search) => {
+  expect(parseSearch(text)).toEqual(search);
 });
 
 describe('the words of a run', () => {

@@ -110,49 +110,39 @@ describe('a query of many runs', () => {
   );
 });
 
-describe('a query', () => {
-  test.each<[string, (reader: SqliteReader) => unknown, string | undefined]>([
-    ['a list of runs', (reader) => reader.list(DEFAULT_SCOPE, page({})), 'runs_by_start'],
-    [
-      'a list of runs, oldest first',
-      (reader) => reader.list(DEFAULT_SCOPE, page({ order: 'ascending' })),
-      'runs_by_start',
-    ],
-    ['the runs of a project', (reader) => reader.list(DEFAULT_SCOPE, page({ project: 'a' })), 'runs_by_project'],
-    ['the runs of a name', (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'name:a' })), 'runs_by_name'],
-    ['the runs of a model', (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'model:a' })), 'runs_by_model'],
-    [
-      'the runs that failed',
-      (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'status:error' })),
-      'runs_by_failure',
-    ],
-    [
-      'the runs of a thread',
-      (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'meta.thread_id=a' })),
-      'runs_by_thread',
-    ],
-    ['the runs of a user', (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'meta.user_id=a' })), 'runs_by_user'],
-    ['a list of traces', (reader) => reader.traces(DEFAULT_SCOPE, page({})), 'roots_by_start'],
-    ['the traces of a project', (reader) => reader.traces(DEFAULT_SCOPE, page({ project: 'a' })), 'roots_by_project'],
-    ['the traces of a name', (reader) => reader.traces(DEFAULT_SCOPE, page({ filter: 'name:a' })), 'roots_by_name'],
-    ['the outline of a trace', (reader) => reader.outline(DEFAULT_SCOPE, ID), 'runs_by_trace'],
-    ['a trace', (reader) => reader.runKeys(DEFAULT_SCOPE, parsedQuery({ traceId: ID })), 'runs_by_trace'],
-    [
-      'recent runs with some ids',
-      (reader) => reader.runKeys(DEFAULT_SCOPE, parsedQuery({ filter: RECENT })),
-      undefined,
-    ],
-    ['a run', (reader) => reader.details(DEFAULT_SCOPE, ID), undefined],
-    ['a payload', (reader) => reader.payload(DEFAULT_SCOPE, ID, 'inputs'), undefined],
-    ['the revocation of a token', (reader) => reader.tokensRevokedMs(DEFAULT_SCOPE, [ID]), undefined],
-  ])('for %s reads no more rows than it returns', (_, ask, index) => {
-    const reader = new SqliteReader(few.connection, () => undefined);
-    const plans = plansOf(few.connection, () => ask(reader));
-    expect(plans.length).toBeGreaterThan(0);
-    if (index !== undefined) expect(plans.join('\n')).toContain(`INDEX ${index}`);
-    if (index !== 'runs_by_start') expect(plans.join('\n')).not.toContain('INDEX runs_by_start');
-    // A scan by an index goes in its order, and ends when the page is full.
-    const bad = plans.filter((plan) => /^SCAN (?!.* USING (COVERING )?INDEX)|TEMP B-TREE FOR ORDER BY/.test(plan));
-    expect(bad).toEqual([]);
-  });
+test.each<[string, (reader: SqliteReader) => unknown, string | undefined]>([
+  ['a list of runs', (reader) => reader.list(DEFAULT_SCOPE, page({})), 'runs_by_start'],
+  [
+    'a list of runs, oldest first',
+    (reader) => reader.list(DEFAULT_SCOPE, page({ order: 'ascending' })),
+    'runs_by_start',
+  ],
+  ['the runs of a project', (reader) => reader.list(DEFAULT_SCOPE, page({ project: 'a' })), 'runs_by_project'],
+  ['the runs of a name', (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'name:a' })), 'runs_by_name'],
+  ['the runs of a model', (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'model:a' })), 'runs_by_model'],
+  ['the runs that failed', (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'status:error' })), 'runs_by_failure'],
+  [
+    'the runs of a thread',
+    (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'meta.thread_id=a' })),
+    'runs_by_thread',
+  ],
+  ['the runs of a user', (reader) => reader.list(DEFAULT_SCOPE, page({ filter: 'meta.user_id=a' })), 'runs_by_user'],
+  ['a list of traces', (reader) => reader.traces(DEFAULT_SCOPE, page({})), 'roots_by_start'],
+  ['the traces of a project', (reader) => reader.traces(DEFAULT_SCOPE, page({ project: 'a' })), 'roots_by_project'],
+  ['the traces of a name', (reader) => reader.traces(DEFAULT_SCOPE, page({ filter: 'name:a' })), 'roots_by_name'],
+  ['the outline of a trace', (reader) => reader.outline(DEFAULT_SCOPE, ID), 'runs_by_trace'],
+  ['a trace', (reader) => reader.runKeys(DEFAULT_SCOPE, parsedQuery({ traceId: ID })), 'runs_by_trace'],
+  ['recent runs with some ids', (reader) => reader.runKeys(DEFAULT_SCOPE, parsedQuery({ filter: RECENT })), undefined],
+  ['a run', (reader) => reader.details(DEFAULT_SCOPE, ID), undefined],
+  ['a payload', (reader) => reader.payload(DEFAULT_SCOPE, ID, 'inputs'), undefined],
+  ['the revocation of a token', (reader) => reader.tokensRevokedMs(DEFAULT_SCOPE, [ID]), undefined],
+])('a query for %s reads no more rows than it returns', (_, ask, index) => {
+  const reader = new SqliteReader(few.connection, () => undefined);
+  const plans = plansOf(few.connection, () => ask(reader));
+  expect(plans.length).toBeGreaterThan(0);
+  if (index !== undefined) expect(plans.join('\n')).toContain(`INDEX ${index}`);
+  if (index !== 'runs_by_start') expect(plans.join('\n')).not.toContain('INDEX runs_by_start');
+  // A scan by an index goes in its order, and ends when the page is full.
+  const bad = plans.filter((plan) => /^SCAN (?!.* USING (COVERING )?INDEX)|TEMP B-TREE FOR ORDER BY/.test(plan));
+  expect(bad).toEqual([]);
 });

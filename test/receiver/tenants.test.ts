@@ -1,5 +1,5 @@
 import { request } from 'undici';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ROUTES } from '#src/receiver/all-routes.ts';
 import { sessionIdOf } from '#src/receiver/api/langsmith-projects.ts';
 import type { Route } from '#src/receiver/http/route.ts';
@@ -275,16 +275,14 @@ test('a route that needs no key, admin, or a key to read is listed here', () => 
   expect(listed('write', /GET/)).toEqual([]);
 });
 
-describe('a key of a project', () => {
-  test('stores runs in its project, also those that name another one', async () => {
-    const service = await startService();
-    const { text } = service.addKey({ tenant: 'acme', project: 'chat', permission: 'admin' });
-    for (const place of [{ session_name: 'shop' }, { session_id: OTHER_RUN }, {}]) {
-      const body = { ...run({ inputs: {} }), ...place };
-      expect((await send(service.url, 'POST', { path: '/runs', body, status: 202 }, text)).status).toBe(202);
-    }
-    await send(service.url, 'PATCH', { path: `/runs/${RUN}`, body: { session_name: 'shop' }, status: 202 }, text);
-    const projects = await service.store.projects({ tenant: 'acme' }, { fromUs: -Infinity, beforeUs: Infinity });
-    expect(projects.map(({ name }) => name)).toEqual(['chat']);
-  });
+test('a key of a project stores runs in its project, also those that name another one', async () => {
+  const service = await startService();
+  const { text } = service.addKey({ tenant: 'acme', project: 'chat', permission: 'admin' });
+  for (const place of [{ session_name: 'shop' }, { session_id: OTHER_RUN }, {}]) {
+    const body = { ...run({ inputs: {} }), ...place };
+    expect((await send(service.url, 'POST', { path: '/runs', body, status: 202 }, text)).status).toBe(202);
+  }
+  await send(service.url, 'PATCH', { path: `/runs/${RUN}`, body: { session_name: 'shop' }, status: 202 }, text);
+  const projects = await service.store.projects({ tenant: 'acme' }, { fromUs: -Infinity, beforeUs: Infinity });
+  expect(projects.map(({ name }) => name)).toEqual(['chat']);
 });

@@ -50,20 +50,18 @@ describe('runs inherit from their ancestors', () => {
   });
 });
 
-describe('runs with another exporter', () => {
-  test('inherit nothing, as other people may read them', () => {
-    const [here, there] = [makeSink(), makeSink()];
-    const root = startRun({ name: 'root', exporter: here, tags: ['internal'], metadata: { tenant: 'a' } });
-    const child = withRun(root, () => startRun({ name: 'child', exporter: there, tags: ['own'] }));
-    child.child({ name: 'grandchild' });
-    withRun(root, () => withExporter(there, () => startRun({ name: 'inside' })));
-    expect(there.records().map(({ name, tags }) => [name, tags])).toEqual([
-      ['child', ['own']],
-      ['grandchild', ['own']],
-      ['inside', undefined],
-    ]);
-    expect(JSON.stringify(there.records())).not.toContain('tenant');
-  });
+test('runs with another exporter inherit nothing, as other people may read them', () => {
+  const [here, there] = [makeSink(), makeSink()];
+  const root = startRun({ name: 'root', exporter: here, tags: ['internal'], metadata: { tenant: 'a' } });
+  const child = withRun(root, () => startRun({ name: 'child', exporter: there, tags: ['own'] }));
+  child.child({ name: 'grandchild' });
+  withRun(root, () => withExporter(there, () => startRun({ name: 'inside' })));
+  expect(there.records().map(({ name, tags }) => [name, tags])).toEqual([
+    ['child', ['own']],
+    ['grandchild', ['own']],
+    ['inside', undefined],
+  ]);
+  expect(JSON.stringify(there.records())).not.toContain('tenant');
 });
 
 describe('withExporter', () => {

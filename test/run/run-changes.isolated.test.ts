@@ -127,14 +127,12 @@ describe('Run.event', () => {
   });
 });
 
-describe('the text of events', () => {
-  test('has a common limit, and events beyond it are counted', () => {
-    const { run, sink } = makeRun({}, { payload: { depth: 9, width: 100, nodes: 1_000, bytes: 1_000 } });
-    for (let n = 0; n < 10; n++) run.event('big', { text: 'x'.repeat(400) });
-    run.end();
-    expect(JSON.parse(sink.ended[0]?.events ?? '')).toHaveLength(3);
-    expect(sink.ended[0]?.metadata?.get('dropped_events')).toBe('7');
-  });
+test('the text of events has a common limit, and events beyond it are counted', () => {
+  const { run, sink } = makeRun({}, { payload: { depth: 9, width: 100, nodes: 1_000, bytes: 1_000 } });
+  for (let n = 0; n < 10; n++) run.event('big', { text: 'x'.repeat(400) });
+  run.end();
+  expect(JSON.parse(sink.ended[0]?.events ?? '')).toHaveLength(3);
+  expect(sink.ended[0]?.metadata?.get('dropped_events')).toBe('7');
 });
 
 describe('a hidden payload', () => {

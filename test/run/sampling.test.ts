@@ -18,15 +18,13 @@ const start = (fields: Partial<TraceStart> = {}): TraceStart => ({
 });
 const samplingTo = (isKept: boolean) => makeSink({ sampling: () => isKept });
 
-describe('the share of a trace id', () => {
-  // Made with a program of its own, in Python, from the description in the docstring.
-  test.each([
-    ['00000000-0000-0000-0000-000000000000', 0.21612153016],
-    ['0195c0de-0000-7000-8000-000000000000', 0.145027334802],
-    ['ffffffff-ffff-ffff-ffff-ffffffffffff', 0.138935853029],
-  ])('of %s is %d, in every version', (id, share) => {
-    expect(shareOf(id)).toBeCloseTo(share, 9);
-  });
+// Made with a program of its own, in Python, from the description in the docstring.
+test.each([
+  ['00000000-0000-0000-0000-000000000000', 0.21612153016],
+  ['0195c0de-0000-7000-8000-000000000000', 0.145027334802],
+  ['ffffffff-ffff-ffff-ffff-ffffffffffff', 0.138935853029],
+])('the share of a trace id of %s is %d, in every version', (id, share) => {
+  expect(shareOf(id)).toBeCloseTo(share, 9);
 });
 
 describe('a sampling decision', () => {

@@ -94,7 +94,7 @@ export async function scriptedService(reply: Reply = () => 202, info: ServiceInf
       ? partsOf({ headers, body })
       : path.endsWith('/v1/traces')
         ? spansIn(body)
-        : [arrivalOf(method === 'POST' ? 'post' : 'patch', body)];
+        : [toArrival(method === 'POST' ? 'post' : 'patch', JSON.parse(body.toString()), new Map())];
     const names = arrivals.map((arrival) => `${kindOf(arrival)} ${arrival.name}`);
     const plainBytes = body.length;
     const atMs = virtualClock.nowMs;
@@ -170,10 +170,6 @@ function spansIn(body: Buffer): Arrival[] {
     const { end_time, ...open } = record;
     return toArrival('post', isIncomplete ? open : record, new Map());
   });
-}
-
-function arrivalOf(op: Arrival['op'], body: Buffer): Arrival {
-  return toArrival(op, JSON.parse(body.toString()), new Map());
 }
 
 function toArrival(op: Arrival['op'], fields: Partial<RunRecord>, attachments: Map<string, Buffer>): Arrival {

@@ -58,52 +58,48 @@ function failure(assertion: () => void): string {
   throw new Error('the assertion holds');
 }
 
-describe('toHaveRun passes for', () => {
-  test.each([
-    ['a name', 'model'],
-    ['a pattern of the name', { name: /^se/ }],
-    ['a pattern with the flag g', { name: /e/g, times: 4 }],
-    ['a part of the inputs', { inputs: { q: 'tea' } }],
-    ['an instance of a class, by its keys', { inputs: new Question('tea') }],
-    ['a part of a nested object', { metadata: { plan: { tier: 'pro' } } }],
-    ['parts of the items of a list', { outputs: { hits: [{ id: 'x' }, {}] } }],
-    ['a matcher', { inputs: expect.objectContaining({ page: expect.any(Number) }) }],
-    ['the first line of an error', { error: 'RateLimitError: slow down' }],
-    ['a pattern of an error', { error: /^RateLimit/ }],
-    ['no error', { name: 'search', error: undefined, times: 2 }],
-    ['all tags', { tags: ['a', 'b'] }],
-    ['missing tags', { name: 'search', tags: [], times: 2 }],
-    ['an event', { events: [{ name: 'new_token', data: { token: 'Hi' } }] }],
-    ['the project', { project: 'evals' }],
-    ['an open run', { name: 'search', open: true, times: 1 }],
-    ['a parent by name', { name: 'search', parent: 'answer', times: 2 }],
-    ['a parent by pattern', { parent: /answer/, times: 3 }],
-    ['a parent by fields', { parent: { name: 'answer', metadata: { user: 'ada' } }, times: 3 }],
-    ['no parent', { parent: null, times: 1 }],
-    ['no runs', { name: 'rerank', times: 0 }],
-  ])('%s', (_, expected) => {
-    expect(answer).toHaveRun(expected);
-    expect(() => expect(answer).not.toHaveRun(expected)).toThrow('.not.toHaveRun(');
-  });
+test.each([
+  ['a name', 'model'],
+  ['a pattern of the name', { name: /^se/ }],
+  ['a pattern with the flag g', { name: /e/g, times: 4 }],
+  ['a part of the inputs', { inputs: { q: 'tea' } }],
+  ['an instance of a class, by its keys', { inputs: new Question('tea') }],
+  ['a part of a nested object', { metadata: { plan: { tier: 'pro' } } }],
+  ['parts of the items of a list', { outputs: { hits: [{ id: 'x' }, {}] } }],
+  ['a matcher', { inputs: expect.objectContaining({ page: expect.any(Number) }) }],
+  ['the first line of an error', { error: 'RateLimitError: slow down' }],
+  ['a pattern of an error', { error: /^RateLimit/ }],
+  ['no error', { name: 'search', error: undefined, times: 2 }],
+  ['all tags', { tags: ['a', 'b'] }],
+  ['missing tags', { name: 'search', tags: [], times: 2 }],
+  ['an event', { events: [{ name: 'new_token', data: { token: 'Hi' } }] }],
+  ['the project', { project: 'evals' }],
+  ['an open run', { name: 'search', open: true, times: 1 }],
+  ['a parent by name', { name: 'search', parent: 'answer', times: 2 }],
+  ['a parent by pattern', { parent: /answer/, times: 3 }],
+  ['a parent by fields', { parent: { name: 'answer', metadata: { user: 'ada' } }, times: 3 }],
+  ['no parent', { parent: null, times: 1 }],
+  ['no runs', { name: 'rerank', times: 0 }],
+])('toHaveRun passes for %s', (_, expected) => {
+  expect(answer).toHaveRun(expected);
+  expect(() => expect(answer).not.toHaveRun(expected)).toThrow('.not.toHaveRun(');
 });
 
-describe('toHaveRun fails for', () => {
-  test.each([
-    ['a field of one run and one of another', { name: 'model', inputs: { q: 'tea' } }],
-    ['a missing key', { inputs: { q: 'tea', user: 'ada' } }],
-    ['an object instead of no outputs', { name: 'model', outputs: {} }],
-    ['a shorter list', { outputs: { hits: [{ id: 'x' }] } }],
-    ['a part of the tags', { tags: ['a'] }],
-    ['the message of an error without its name', { error: 'slow down' }],
-    ['a line of the stack', { error: /srv/ }],
-    ['no error instead of an error', { name: 'model', error: undefined }],
-    ['another parent', { name: 'search', parent: 'model' }],
-    ['no parent instead of a parent', { name: 'search', parent: null }],
-    ['another number of runs', { name: 'search', times: 3 }],
-  ])('%s', (_, expected) => {
-    expect(answer).not.toHaveRun(expected);
-    expect(() => expect(answer).toHaveRun(expected)).toThrow('.toHaveRun(');
-  });
+test.each([
+  ['a field of one run and one of another', { name: 'model', inputs: { q: 'tea' } }],
+  ['a missing key', { inputs: { q: 'tea', user: 'ada' } }],
+  ['an object instead of no outputs', { name: 'model', outputs: {} }],
+  ['a shorter list', { outputs: { hits: [{ id: 'x' }] } }],
+  ['a part of the tags', { tags: ['a'] }],
+  ['the message of an error without its name', { error: 'slow down' }],
+  ['a line of the stack', { error: /srv/ }],
+  ['no error instead of an error', { name: 'model', error: undefined }],
+  ['another parent', { name: 'search', parent: 'model' }],
+  ['no parent instead of a parent', { name: 'search', parent: null }],
+  ['another number of runs', { name: 'search', times: 3 }],
+])('toHaveRun fails for %s', (_, expected) => {
+  expect(answer).not.toHaveRun(expected);
+  expect(() => expect(answer).toHaveRun(expected)).toThrow('.toHaveRun(');
 });
 
 describe('a failing toHaveRun', () => {

@@ -111,29 +111,27 @@ describe('a snapshot', () => {
   });
 });
 
-describe('siblings', () => {
-  const contents: readonly (readonly [name: string, inputs: Record<string, unknown>])[] = [
-    ['b', {}],
-    ['a', { q: 2 }],
-    ['a', { q: 1 }],
-  ];
-  const sorted = [
-    { name: 'a', runType: 'chain', inputs: { q: 1 } },
-    { name: 'a', runType: 'chain', inputs: { q: 2 } },
-    { name: 'b', runType: 'chain' },
-  ];
+const contents: readonly (readonly [name: string, inputs: Record<string, unknown>])[] = [
+  ['b', {}],
+  ['a', { q: 2 }],
+  ['a', { q: 1 }],
+];
+const sorted = [
+  { name: 'a', runType: 'chain', inputs: { q: 1 } },
+  { name: 'a', runType: 'chain', inputs: { q: 2 } },
+  { name: 'b', runType: 'chain' },
+];
 
-  test.each([contents, contents.toReversed()])('are sorted by name and content: %j %j %j', (...shuffled) => {
-    const below = (startOf: (index: number) => string, ordered: boolean) => {
-      const runs = shuffled.map(([name, inputs], index) =>
-        makeRun(`1.${index}`, name, { inputs, start_time: startOf(index) }),
-      );
-      return snapshotOf([makeRun('1', 'top'), ...runs], { ordered })[0]?.children;
-    };
-    // Runs that started in the same microsecond, and all runs without an order.
-    expect(below(() => at(0), true)).toEqual(sorted);
-    expect(below(at, false)).toEqual(sorted);
-  });
+test.each([contents, contents.toReversed()])('siblings are sorted by name and content: %j %j %j', (...shuffled) => {
+  const below = (startOf: (index: number) => string, ordered: boolean) => {
+    const runs = shuffled.map(([name, inputs], index) =>
+      makeRun(`1.${index}`, name, { inputs, start_time: startOf(index) }),
+    );
+    return snapshotOf([makeRun('1', 'top'), ...runs], { ordered })[0]?.children;
+  };
+  // Runs that started in the same microsecond, and all runs without an order.
+  expect(below(() => at(0), true)).toEqual(sorted);
+  expect(below(at, false)).toEqual(sorted);
 });
 
 describe('text in a snapshot', () => {

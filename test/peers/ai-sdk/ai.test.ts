@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { RunRecord } from '#src/index.ts';
 import { USAGE_METADATA as USAGE } from '../../support/openai-server.ts';
 import { printedByAi } from '../otel-runs.ts';
@@ -21,8 +21,9 @@ const drawn = (runs: readonly RunRecord[]): string[] =>
 const STEPS = ['  gpt (llm)', '  weather (tool)', '  gpt (llm)'];
 
 // test/integrations/ai-sdk.test.ts has major 6.
-describe.each(['4', '5', '7'])('ai %s', (major) => {
-  it('behaves the same with tracing, and is recorded like every other major', async () => {
+it.each(['4', '5', '7'])(
+  'ai %s behaves the same with tracing, and is recorded like every other major',
+  async (major) => {
     const { bare, wrapped, runs } = await printedByAi<Printed>('ai-program.mjs', major);
     const agent = major === '5' ? 'Agent' : 'ToolLoopAgent';
 
@@ -68,5 +69,5 @@ describe.each(['4', '5', '7'])('ai %s', (major) => {
         ? { messages: [{ content: expect.stringMatching(/^(la ){1,50}$/) }] }
         : { messages: [{ content: 'la '.repeat(1_000) }], usage_metadata: USAGE },
     );
-  });
-});
+  },
+);

@@ -52,8 +52,8 @@ function thoughtFor({ thinking, messages }) {
 
 function answerFor({ messages, tools = [] }) {
   const question = questionIn(messages);
-  const blocks = blocksOf(messages.at(-1));
-  const result = blocks.find(({ type }) => type === 'tool_result');
+  const { content } = messages.at(-1);
+  const result = typeof content === 'string' ? undefined : content.find(({ type }) => type === 'tool_result');
   if (result !== undefined) return [{ type: 'text', text: `The tool said: ${textOf(result.content)}` }];
   const [tool] = tools;
   if (tool === undefined) return [{ type: 'text', text: `You said: ${question}` }];
@@ -124,10 +124,6 @@ function partsOf(text) {
 
 function questionIn(messages) {
   return textOf(messages.findLast(({ role }) => role === 'user')?.content ?? '');
-}
-
-function blocksOf({ content }) {
-  return typeof content === 'string' ? [] : content;
 }
 
 function textOf(content = '') {

@@ -114,7 +114,8 @@ function chatEvents(body) {
 function choiceDeltas({ index, message, finish_reason }) {
   const { role, content, tool_calls = [] } = message;
   const deltas = [{ role, content: content === null ? null : '', refusal: null }];
-  deltas.push(...piecesOf(content ?? '').map((piece) => ({ content: piece })));
+  // Each word is followed by its space.
+  deltas.push(...(content?.match(/\S+\s*/g) ?? []).map((piece) => ({ content: piece })));
   for (const [at, { id, type, function: fn }] of tool_calls.entries()) {
     const half = Math.ceil(fn.arguments.length / 2);
     deltas.push({ tool_calls: [{ index: at, id, type, function: { name: fn.name, arguments: '' } }] });
@@ -123,11 +124,6 @@ function choiceDeltas({ index, message, finish_reason }) {
   }
   const choices = deltas.map((delta) => ({ index, delta, logprobs: null, finish_reason: null }));
   return [...choices, { index, delta: {}, logprobs: null, finish_reason }];
-}
-
-/** Splits text into words, each followed by its space. */
-function piecesOf(text) {
-  return text.match(/\S+\s*/g) ?? [];
 }
 
 function textAnswer(body) {
