@@ -287,7 +287,7 @@ describe('with keep', () => {
     const other = await delivery();
     const spanProcessors = [new RunSpanProcessor({ exporter: other.exporter, shouldExport: 'all' })];
     const order = '20260101T000000000000Z0193b3a0-2222-7000-8000-000000000001';
-    const caller = fromHeaders({ 'runspan-trace': order, baggage: 'runspan-held=Infinity' });
+    const caller = fromHeaders({ 'runspan-trace': order, baggage: 'runspan-sampled=false,runspan-held=NaN' });
     const root = withExporter(scene.exporter, () => withRun(caller, () => startRun({ name: 'root' })));
     withRun(root, () => new BasicTracerProvider({ spanProcessors }).getTracer('').startSpan('span').end());
     await other.close();

@@ -90,14 +90,14 @@ const statusOf = ({ end_time, error, extra }: RunRecord): string =>
   end_time === undefined ? 'pending' : String(extra?.metadata?.end_reason ?? (error ? 'error' : 'success'));
 
 /** A tree without ids and times, with sorted siblings. */
-const textOf = ({ run, children }: Tree): string =>
+const textOf = ({ run, children }: Tree<RunRecord>): string =>
   `${run.name.replace(/#\w+/, '')} ${run.run_type} ${statusOf(run)}(${children.map(textOf).sort().join(', ')})`;
 
-const textsOf = (forest: readonly Tree[] = []): string => forest.map(textOf).sort().join('\n');
+const textsOf = (forest: readonly Tree<RunRecord>[] = []): string => forest.map(textOf).sort().join('\n');
 
 /** The trees by the marks of the agents in their payloads. */
-function treesByMark(runs: readonly RunRecord[]): Map<string, Tree[]> {
-  const byMark = new Map<string, Tree[]>();
+function treesByMark(runs: readonly RunRecord[]): Map<string, Tree<RunRecord>[]> {
+  const byMark = new Map<string, Tree<RunRecord>[]>();
   for (const tree of forestOf(runs)) {
     const payloads = [...depthFirst([tree])].map(([{ run }]) => [run.name, run.inputs, run.outputs]);
     const mark = [...new Set(JSON.stringify(payloads).match(/#a\d+\b/g))].join();
