@@ -19,7 +19,7 @@ const tarball = (): Tarball => {
 
 /** The files of the package. Sources, tests and source maps match no pattern. */
 const ALLOWED = [
-  /^(CHANGELOG|README|SECURITY)\.md$/,
+  /^README\.md$/,
   /^(LICENSE|package\.json)$/,
   /^dist\/[\w-]+\.(js|cjs|d\.ts|d\.cts)$/,
   /^dist\/chunks\/[\w-]+\.c?js$/,
