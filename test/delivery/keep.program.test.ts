@@ -27,7 +27,12 @@ it('at an uncaught exception, an open trace with a failure is written to disk, a
     startRun({ name: 'fine' }).child({ name: 'open' });
     throw new Error('crash');
   `;
-  const next = `import { shutdown, startRun } from 'runspan'; startRun({ name: 'next' }).fail('broke'); await shutdown();`;
+  const next = `
+    import { setTimeout } from 'node:timers/promises';
+    import { startRun, stats } from 'runspan';
+    startRun({ name: 'next' }).fail('broke');
+    while (stats().sent < 3) await setTimeout(10);
+  `;
   const runs = ['failed kept-error', 'next kept-error', 'root kept-error'];
   expect(await ending(crash, next)).toEqual({ code: 1, runs });
 });
