@@ -181,7 +181,7 @@ class Trace implements HeldTrace {
     const { rules, monotonicMs } = this.#traces.options;
     const first = this.#runs[0];
     // The first run could not start.
-    if (first === undefined) return this.leaveOut();
+    if (first === undefined) return void this.leaveOut();
     const { startTime, endTime } = first.run;
     const durationMs = endTime === undefined ? monotonicMs() - this.startedAtMs : msBetween(startTime, endTime);
     // A failed run may still wait for late content.
