@@ -121,7 +121,7 @@ export class Exporter implements RunSink {
 
   #countCreated(): void {
     this.#parts.ledger.counts.created++;
-    if (!this.#isOpened) this.#open();
+    this.#open();
   }
 
   /** Called for the first run, also if it is held. */
