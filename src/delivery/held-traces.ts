@@ -3,13 +3,12 @@ import { guard, ignoreRejection } from '../base/guard.ts';
 import { shown } from '../base/text.ts';
 import { untraced } from '../run/context.ts';
 import {
-  describeOpenRun,
   type EncodedRun,
   encodeLazy,
   type HeldRunSink,
   type HeldTrace,
+  recordOf,
   releaseRun,
-  wholeJson,
 } from '../run/encoded-run.ts';
 import { hasFailed } from '../run/keep.ts';
 import type { RunRecord } from '../run/record.ts';
@@ -107,7 +106,7 @@ function sizeOf(run: EncodedRun): number {
 class HeldRun {
   readonly run: EncodedRun;
   readonly sink: HeldRunSink;
-  bytes: number;
+  readonly bytes: number;
   isEnded = false;
 
   constructor(run: EncodedRun, sink: HeldRunSink) {
@@ -156,7 +155,7 @@ class Trace implements HeldTrace {
     if (this.state === 'leftOut' || run.refused) releaseRun(run);
     else if (held instanceof HeldRun) this.#ended(held);
     else {
-      // The decision may have come while the payload was read.
+      // If the decision was made while the payload was read, the payload is not encoded yet.
       encodeLazy(run);
       sink.end(run);
     }
@@ -202,11 +201,8 @@ class Trace implements HeldTrace {
   #keep(reason: string): void {
     this.#reason = reason;
     for (const held of this.#decided('kept')) {
-      const { run, sink } = held;
-      const isAccepted = this.#pass(run, sink);
-      if (!held.isEnded) continue;
-      if (isAccepted) sink.end(run);
-      else releaseRun(run);
+      this.#pass(held.run, held.sink);
+      if (held.isEnded) this.end(held.run, held.sink);
     }
     this.#traces.options.decided();
   }
@@ -262,10 +258,4 @@ function endedTrace(held: readonly HeldRun[], durationMs: number): EndedTrace {
       return runs;
     },
   };
-}
-
-function recordOf(run: EncodedRun): RunRecord {
-  describeOpenRun(run);
-  encodeLazy(run);
-  return JSON.parse(wholeJson(run));
 }

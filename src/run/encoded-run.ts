@@ -223,6 +223,13 @@ export function wholeJson(run: EncodedRun): string {
   return `${json}}`;
 }
 
+/** Returns a copy of a run as the service receives it. */
+export function recordOf(run: EncodedRun): RunRecord {
+  describeOpenRun(run);
+  encodeLazy(run);
+  return JSON.parse(wholeJson(run));
+}
+
 /** Whether a payload must be sent. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4). */
 export function isFilled(payload: string | undefined): payload is string {
   return payload !== undefined && payload.length > 2;

@@ -4,7 +4,7 @@ import { defaultLimits, type Limits } from '../config/limits.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { defaultRedaction, Redaction } from '../payload/redaction/redact.ts';
 import { payloadRules } from '../payload/truncate.ts';
-import { describeOpenRun, type EncodedRun, wholeJson } from '../run/encoded-run.ts';
+import { type EncodedRun, recordOf } from '../run/encoded-run.ts';
 import { defaultFields } from '../run/fields.ts';
 import type { RunRecord } from '../run/record.ts';
 import type { ThreadOptions } from '../run/run-options.ts';
@@ -137,12 +137,11 @@ function sinkInto(runs: EncodedRun[], capture: CapturePolicy): RunSink {
 
 /** Returns the records of runs, parents before children. */
 function recordsOf(runs: readonly EncodedRun[]): RecordedRun[] {
-  return runs.map(recordOf).sort((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
+  return runs.map(recordedRun).sort((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
 }
 
-function recordOf(run: EncodedRun): RecordedRun {
-  describeOpenRun(run);
-  const record: RecordedRun = JSON.parse(wholeJson(run));
+function recordedRun(run: EncodedRun): RecordedRun {
+  const record: RecordedRun = recordOf(run);
   if (run.attachments !== undefined) record.attachments = run.attachments.map((attachment) => ({ ...attachment }));
   return record;
 }
