@@ -256,7 +256,7 @@ export class Exporter implements RunSink {
     this.#state = 'retiring';
     this.#changed();
     if (this.#held?.isEmpty !== false) return;
-    // The age of held traces is only checked when another one starts, and none may start here.
+    // The age of held traces is checked when another trace starts. In a retired exporter, none may start.
     setTimer(() => this.#held?.settle(), Math.min(DELAY_MAX_MS, this.#parts.limits.openRunAgeMs)).unref();
   }
 

@@ -46,7 +46,7 @@ function currentStore(): Store | undefined {
   const run = currentRun();
   if (run === undefined || stepIn(store) !== undefined) return store;
   const tree: RunTree & Store = RunTree.of(run);
-  // All contexts of a run share its tree, so the values of another context are replaced, also by undefined.
+  // All contexts of a run share one tree. Each context therefore sets both values, even to undefined.
   Reflect.set(tree.extra, CHILD_CONFIG, configBelow(tree, Reflect.get(store?.extra ?? {}, CHILD_CONFIG)));
   return Object.assign(tree, { [VARIABLES]: store?.[VARIABLES] });
 }

@@ -56,7 +56,7 @@ export class RunSampler {
     const present = currentSink();
     if (hasParent && present?.hold !== undefined && trace.getSpan(parentContext)?.isRecording()) return RECORD;
     const around = isRoot(parentContext) ? undefined : runAbove(parentContext);
-    // A parent span that is not sampled decides, unless its run is held.
+    // A span below an unsampled parent span is left out, unless the run of the parent span is held.
     if (hasParent && heldRateOf(around) === undefined) return NOT_RECORD;
     const sink = this.#given && { ...this.#given, hold: present?.hold };
     const { isSampled, hold } = sample({ name: runNameOf(spanName) }, around, sink ?? present, {

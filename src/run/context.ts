@@ -443,7 +443,7 @@ export function sampledBy(span: object, context: RunContext | undefined, exporte
   if ((traceFlags & SAMPLED) !== 0 || heldRateOf(context) !== undefined) return context;
   const sink = sinkOf(context, exporter);
   if (sink === undefined || sink.capture.otelSampling === false) return context;
-  // A recorded span without a run is filtered, or has no span processor. Traces that start inside it are held.
+  // If a recorded span has no run, a filter or a missing span processor is the cause. Traces inside the span are held.
   const isBelowHeld = sink.hold && startsTrace(context) && (span as { isRecording?(): boolean }).isRecording?.();
   return isBelowHeld === true ? { ...(context ?? rootContext), heldRate: Number.NaN } : leftOutContext(context);
 }
