@@ -2,7 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreErrors, reportFailure } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { types } from '../platform/node.ts';
-import { captureIn, inputsPolicy, type RunStart } from '../run/begin.ts';
+import { captureIn, policyOf, type RunStart } from '../run/begin.ts';
 import { applyIn, currentContext, offToEnter, type RunContext } from '../run/context.ts';
 import { placement } from '../run/placement.ts';
 import { beginRun, type CallDescription, type Run } from '../run/run.ts';
@@ -201,7 +201,9 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const options = description === undefined ? called : describedPlan(called, description);
     const capture = captureIn(options, parent, sink, call !== undefined);
     const isCaptured = isSampled && parent?.refused !== true;
-    const inputs = isCaptured ? options.encodeInputs(args, inputsPolicy(capture, sampling), description) : undefined;
+    const inputs = isCaptured
+      ? options.encodeInputs(args, policyOf(capture, sampling.hold !== undefined), description)
+      : undefined;
     return { options, parent, sink, sampling, capture, inputs, description, call };
   } catch (thrown) {
     reportFailure('traceable', thrown);

@@ -49,7 +49,9 @@ export function prepareRun(
   const isCaptured = !capture.hideInputs && sampling.isSampled && parent?.refused !== true;
   const values = isCaptured && typeof inputs === 'function' ? inputs() : inputs;
   const encoded =
-    isCaptured && values !== undefined ? encodePayload('inputs', values, inputsPolicy(capture, sampling)) : undefined;
+    isCaptured && values !== undefined
+      ? encodePayload('inputs', values, policyOf(capture, sampling.hold !== undefined))
+      : undefined;
   return { options, parent, sink, sampling, capture, inputs: encoded, call };
 }
 
@@ -65,9 +67,9 @@ export function captureIn(
   return captureFor(hiding === undefined ? options : { ...options, ...hiding }, (sink ?? noopSink).capture);
 }
 
-/** The policy for the inputs of a run that is about to start. Those of a held run are encoded if the run is sent. */
-export function inputsPolicy(capture: CapturePolicy, { hold }: SamplingResult): CapturePolicy {
-  return hold === undefined ? capture : { ...capture, isLazy: true };
+/** Returns what a run records. Payloads of a held run are encoded only if the run is sent. */
+export function policyOf(capture: CapturePolicy, isHeld: boolean): CapturePolicy {
+  return isHeld ? { ...capture, isLazy: true } : capture;
 }
 
 export function newRecord(start: RunStart, startUs: number): EncodedRun {

@@ -8,7 +8,7 @@ import { abortReason, errorText, isAbort, isTimeout, leavesGraph, timeoutError }
 import { fieldsOf, parseExact } from '../payload/fields.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
-import { callHooks, hooksOf, newRecord, prepareRun, type RunStart } from './begin.ts';
+import { callHooks, hooksOf, newRecord, policyOf, prepareRun, type RunStart } from './begin.ts';
 import { endCall, type RecordedCall, startCall } from './calls.ts';
 import {
   activeSpan,
@@ -434,8 +434,7 @@ export class Run implements HookedRun {
 
   #encode(field: 'inputs' | 'outputs', value: unknown): EncodedPayload {
     this.#attachments?.forget(field);
-    const isLazy = this.#record.held?.state === 'held';
-    const policy = isLazy ? { ...this.#capture, isLazy } : this.#capture;
+    const policy = policyOf(this.#capture, this.#record.held?.state === 'held');
     const payload = encodePayload(field, value, policy, this.#attachments);
     if (payload.attachments !== undefined) this.#ownAttachments.keep(field, payload.attachments);
     return payload;

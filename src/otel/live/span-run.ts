@@ -1,7 +1,7 @@
 import { monotonicNowMs } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { type EncodedPayload, isSamePayload, shownName } from '../../payload/serialize.ts';
-import type { SpanOwner } from '../../run/begin.ts';
+import { policyOf, type SpanOwner } from '../../run/begin.ts';
 import { endCall, endsBeside, markSame, type RecordedCall } from '../../run/calls.ts';
 import {
   enclosingSpanIds,
@@ -339,8 +339,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   }
 
   #fieldsOf(span: SpanLike, start: SpanStart): SpanFields {
-    const isLazy = this.#record?.held?.state === 'held';
-    const capture = isLazy ? { ...this.#capture, isLazy } : this.#capture;
+    const capture = policyOf(this.#capture, this.#record?.held?.state === 'held');
     const fields = spanToRun(span, capture, this.#around(start));
     this.#noteUsage(fields, start);
     fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string, start));
