@@ -155,8 +155,10 @@ async function registered() {
   return { receiver, variables, files: () => filesBelow(spool.path).filter((path) => path.endsWith('.seg')) };
 }
 
+// `tsx` kills a program that does not answer a signal within 60 ms, as on a busy machine.
 it.each(['tsx', 'tsx watch'])(
   'SIGTERM to %s with runspan/register ends it as without, and delivers the runs',
+  { retry: 4 },
   async (loader) => {
     const end = async (variables: typeof env) => {
       const command = [...`node_modules/.bin/${loader}`.split(' '), 'programs/waiting.ts'];

@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest';
 import type { Limits } from '#src/config/limits.ts';
 import { type ConfigureOptions, resolveSettings, type Settings } from '#src/config/options.ts';
 import { type ExporterTime, exporterFor } from '#src/delivery/create-exporter.ts';
@@ -8,7 +9,10 @@ type Exporter = ReturnType<typeof exporterFor>;
 
 const quick: Partial<Limits> = { lingerMs: 5, startDelayMs: 0, retryDelayMs: 5, retryDelayMaxMs: 20 };
 
-/** Returns an exporter as an application has it, with short waits, or with the given time. */
+/**
+ * Returns an exporter as an application has it, with short waits, or with the given time. It is closed after the test:
+ * a service of a later test can have the port of a closed one.
+ */
 export function exporterTo(
   endpoint: string,
   limits: Partial<Limits> = {},
@@ -16,7 +20,9 @@ export function exporterTo(
   time?: ExporterTime,
 ): Exporter {
   const settings = resolveSettings({ endpoint, limits: { ...quick, ...limits }, log: 'silent', ...options });
-  return exporterFor(settings as Settings, new Ledger(), () => {}, time);
+  const exporter = exporterFor(settings as Settings, new Ledger(), () => {}, time);
+  onTestFinished(async () => void (await exporter.close({ timeoutMs: 1 })));
+  return exporter;
 }
 
 export function recordSingles(exporter: Exporter, count: number, inputs = '{"q":1}'): string[] {
