@@ -10,6 +10,8 @@ import { visible } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
 
 const DEFAULT_KEY = 'rating';
+/** Key of feedback that is a note. Its text is the comment. */
+const NOTE_KEY = 'note';
 
 /** Submits feedback. Resolves to true if the receiver stored the feedback. */
 type Submit = (feedback: Partial<Feedback>) => Promise<boolean>;
@@ -36,18 +38,26 @@ export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () =
       <RatingButton label="Bad" icon="dislike" score={-1} submit={submit} />
     </>
   );
+  const notesFirst = feedback.toSorted((a, b) => Number(b.key === NOTE_KEY) - Number(a.key === NOTE_KEY));
   return (
     <Section title="Feedback" note={feedback.length || undefined} controls={controls}>
       <ul class="feedback">
-        {feedback.map((one) => (
+        {notesFirst.map((one) => (
           <FeedbackRow key={one.id} feedback={one} />
         ))}
       </ul>
       {mayChange.value && (
-        <details>
-          <summary>Add details</summary>
-          <FeedbackForm submit={submit} />
-        </details>
+        <>
+          <form class="line" onSubmit={(event) => void send(event, submit)}>
+            <input type="hidden" name="key" value={NOTE_KEY} />
+            <input class="space" name="comment" aria-label="Note" placeholder="Note" required pattern=".*\S.*" />
+            <Button text="Add note" type="submit" />
+          </form>
+          <details>
+            <summary>Add details</summary>
+            <FeedbackForm submit={submit} />
+          </details>
+        </>
       )}
       <Problem text={problem.value} />
     </Section>
@@ -92,16 +102,18 @@ function FeedbackRow({ feedback }: { feedback: Feedback }): JSX.Element {
   );
 }
 
+/** Submits the filled fields of a form, and then empties the form. */
+async function send(event: SubmitEvent, submit: Submit): Promise<void> {
+  event.preventDefault();
+  const form = event.currentTarget as HTMLFormElement;
+  const texts = [...new FormData(form)].map(([name, text]) => [name, `${text}`.trim()] as const);
+  const { score, ...fields } = Object.fromEntries(texts.filter(([, text]) => text !== ''));
+  if (await submit({ ...fields, ...(score === undefined ? {} : { score: Number(score) }) })) form.reset();
+}
+
 function FeedbackForm({ submit }: { submit: Submit }): JSX.Element {
-  const send = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const form = event.currentTarget as HTMLFormElement;
-    const texts = [...new FormData(form)].map(([name, text]) => [name, `${text}`.trim()] as const);
-    const { score, ...fields } = Object.fromEntries(texts.filter(([, text]) => text !== ''));
-    if (await submit({ ...fields, ...(score === undefined ? {} : { score: Number(score) }) })) form.reset();
-  };
   return (
-    <form class="feedback-form" onSubmit={(event) => void send(event)}>
+    <form class="feedback-form" onSubmit={(event) => void send(event, submit)}>
       <label>
         Key <input name="key" required maxLength={180} defaultValue={DEFAULT_KEY} />
       </label>
