@@ -33,10 +33,22 @@ export const mayChange: ReadonlySignal<boolean> = computed(() => permission.valu
 /** How late the receiver deletes old runs, if it is late. */
 export const lag: Signal<string | undefined> = signal(undefined);
 
+/** Sets to which the user may add examples. Undefined unless the receiver is that of `runspan dev`. */
+export const sets: Signal<readonly { name: string; examples: number }[] | undefined> = signal(undefined);
+
+/** The traces or runs from which examples are made. */
+export type Examples = { readonly trace_ids: readonly string[] } | { readonly run_ids: readonly string[] };
+
 export async function readPermission(): Promise<void> {
   const session = await get<{ permission: string; lag?: string }>('/query/session').catch(() => undefined);
   permission.value = session?.permission;
   lag.value = session?.lag;
+  if (mayChange.value) void readSets();
+}
+
+export async function readSets(): Promise<void> {
+  const response = get<{ items: NonNullable<typeof sets.value> }>('/query/sets');
+  sets.value = (await response.catch(() => undefined))?.items ?? sets.value;
 }
 
 /** Error for a response whose status is not 2xx. */
@@ -70,6 +82,8 @@ export const api = {
     get(`/query/statistics?${query}`, signal),
   suggestions: (query: URLSearchParams): Promise<{ items: Suggestion[] }> => get(`/query/suggestions?${query}`),
   giveFeedback: (feedback: Partial<Feedback>): Promise<Feedback> => send('/query/feedback', feedback),
+  addToSet: (name: string, examples: Examples): Promise<{ added: number; kept: number; file: string }> =>
+    send(`/query/sets/${pathSegment(name)}`, examples),
   importTraces: upload,
   removable: (target: DeletionTarget, signal?: AbortSignal): Promise<RunCounts> => remove(target, '', signal),
   remove: (target: DeletionTarget): Promise<RunCounts> => remove(target, `?confirm=${encodeURIComponent(target.id)}`),

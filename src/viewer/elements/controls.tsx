@@ -90,6 +90,16 @@ export function CopyButton({ text, label, word }: { text: () => string; label: s
   );
 }
 
+/** A command to run in a terminal, with a button that copies it. */
+export function Command({ text }: { text: string }): JSX.Element {
+  return (
+    <p class="line box command">
+      <code>{visible(text)}</code>
+      <CopyButton text={() => text} label={`Copy: ${visible(text)}`} />
+    </p>
+  );
+}
+
 /** The error message of a view. Renders nothing if there is no error. */
 export function Problem({ text }: { text?: string | undefined }): JSX.Element | null {
   if (text === undefined) return null;

@@ -60,7 +60,7 @@ function isHandledByTarget({ target, key }: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement || target instanceof SVGElement)) return false;
   // The browser closes the open menu.
   if (key === 'Escape' && document.querySelector(':popover-open') !== null) return true;
-  if (target.closest('input, textarea, select') !== null) {
+  if (target.closest('input:not([type=checkbox]), textarea, select') !== null) {
     if (key === 'Escape') target.blur();
     return true;
   }

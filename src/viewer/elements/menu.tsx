@@ -1,4 +1,4 @@
-import type { ComponentType, JSX } from 'preact';
+import type { JSX } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { address } from '../data/navigation.ts';
 import { Icon } from './icon.tsx';
@@ -8,15 +8,15 @@ interface MenuProps {
   icon: string;
   /** Text of the button. Without a text, the button shows the name, or only the icon if the screen is narrow. */
   value?: string;
-  panel: ComponentType;
+  panel: JSX.Element;
 }
 
 /** A button that opens a panel. The panel closes after a click elsewhere, Escape, or a change of the address. */
-export function Menu({ name, icon, value, panel: Panel }: MenuProps): JSX.Element {
+export function Menu({ name, icon, value, panel }: MenuProps): JSX.Element {
   const [isOpen, setOpen] = useState(false);
-  const panel = useRef<HTMLDivElement>(null);
+  const popover = useRef<HTMLDivElement>(null);
   const id = useId();
-  useEffect(() => panel.current?.hidePopover(), [address.value]);
+  useEffect(() => popover.current?.hidePopover(), [address.value]);
   const label = value === undefined ? name : `${name}: ${value}`;
   return (
     <>
@@ -25,7 +25,7 @@ export function Menu({ name, icon, value, panel: Panel }: MenuProps): JSX.Elemen
         <span class={value === undefined ? 'wide-only' : ''}>{value ?? name}</span>
       </button>
       <div
-        ref={panel}
+        ref={popover}
         id={id}
         popover="auto"
         class="menu popup"
@@ -34,7 +34,7 @@ export function Menu({ name, icon, value, panel: Panel }: MenuProps): JSX.Elemen
         data-own-arrows
         onToggle={({ newState }) => setOpen(newState === 'open')}
       >
-        {isOpen && <Panel />}
+        {isOpen && panel}
       </div>
     </>
   );

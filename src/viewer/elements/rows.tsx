@@ -125,10 +125,10 @@ export function useOpenRows<Item>(options: {
   return { position, activeId: item && elementIdOf(idOf(item)), attributesOf };
 }
 
-/** Returns a listener for clicks on a row, except for those on its links and buttons. */
+/** Returns a listener for clicks on a row, except for those on its links and controls. */
 export function onRow(act: () => void): (event: MouseEvent) => void {
   return ({ target }) => {
-    if (!(target instanceof Element && target.closest('a, button'))) act();
+    if (!(target instanceof Element && target.closest('a, button, input'))) act();
   };
 }
 

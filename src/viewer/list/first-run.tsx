@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { mayChange } from '../data/api.ts';
-import { Button, CopyButton } from '../elements/controls.tsx';
+import { Button, Command } from '../elements/controls.tsx';
 import { importFile } from '../top/import-file.ts';
 
 /** What to do while the receiver has no runs. */
@@ -28,10 +28,7 @@ export default function FirstRun(): JSX.Element {
             <span class="note">{index + 1}</span>
             <h2>{title}</h2>
             <p class="note">{about}</p>
-            <p class="line box command">
-              <code>{command}</code>
-              <CopyButton text={() => command} label={`Copy: ${command}`} />
-            </p>
+            <Command text={command} />
           </li>
         ))}
       </ol>

@@ -12,6 +12,7 @@ import { useFocus, useKeys } from '../elements/keys.ts';
 import { isNarrow, type OpenRows, Rows, useOpenRows, useRowWindow } from '../elements/rows.tsx';
 import { type Column, type ListKind, shownColumns, usageOf } from './columns.tsx';
 import { EmptyState } from './empty-state.tsx';
+import { PickBar, pickColumn, pickKeys } from './picked.tsx';
 import { type Line, outcomeOf, RunList, useRestoredScroll, useRunList } from './run-list.ts';
 
 const ROW_HEIGHT = 36;
@@ -48,7 +49,8 @@ export function ListView({ view }: { view: ListKind }): JSX.Element {
 
 function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Element {
   const lines = list.lines.value;
-  const columns = useMemo(() => shownColumns(view, lines), [view, lines, columnIds[view].value, address.value.sort]);
+  const shown = useMemo(() => shownColumns(view, lines), [view, lines, columnIds[view].value, address.value.sort]);
+  const columns = list.picked.value === undefined ? shown : [pickColumn(list), ...shown];
   const isDefault = columnIds[view].value === '';
   const rowHeight = isNarrow.value && isDefault ? TALL_ROW_HEIGHT : ROW_HEIGHT;
   const element = useRef<HTMLDivElement>(null);
@@ -71,7 +73,7 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
     open: (line) => go({ trace: line.trace_id, run: view === 'runs' ? line.id : undefined }),
   });
   const line = lines[rows.position];
-  useKeys({ c: line && (() => compare(line.id, line.name)) });
+  useKeys({ c: line && (() => compare(line.id, line.name)), ...pickKeys(list, line) });
   return (
     <>
       {(unseen > 0 || list.isBehind.value) && (
@@ -152,6 +154,7 @@ function ListTotals({ view, list }: { view: ListKind; list: RunList }): JSX.Elem
           )
         );
       })}
+      <PickBar view={view} list={list} />
       <span class="space" />
       {tokens > 0 && <span>{count(tokens)} tokens</span>}
       {dollars > 0 && <span>{cost(dollars)}</span>}

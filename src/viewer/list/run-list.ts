@@ -41,6 +41,8 @@ export class RunList<Item extends ListItem = Line> {
   /** Whether more than one page of new rows has arrived. The new rows are loaded when the user returns to the top. */
   readonly isBehind: Signal<boolean> = signal(false);
   readonly selected: Signal<string | undefined> = signal(undefined);
+  /** Ids of the traces or runs that the user picks. Undefined unless the list shows checkboxes. */
+  readonly picked: Signal<ReadonlySet<string> | undefined> = signal(undefined);
   /** Scroll position of the list when it was closed. */
   scrollTop = 0;
   #visible: readonly Item[] = [];

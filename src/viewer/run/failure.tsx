@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { saved } from '../data/trace-file.ts';
-import { CopyButton, Paged } from '../elements/controls.tsx';
+import { Command, CopyButton, Paged } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
 import { LongText, Text } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
@@ -99,15 +99,11 @@ function Frame({ line }: { line: string }): JSX.Element {
 }
 
 function MakeTest({ traceId }: { traceId: string }): JSX.Element {
-  const command = `npx runspan test ${traceId}`;
   return (
-    <p class="test">
+    <div class="test">
       <strong>Make a test</strong>
       <span class="note small">that fails until the cause is fixed</span>
-      <span class="line box">
-        <code>{visible(command)}</code>
-        <CopyButton text={() => command} label="Copy the command" />
-      </span>
-    </p>
+      <Command text={`npx runspan test ${traceId}`} />
+    </div>
   );
 }

@@ -17,6 +17,7 @@ import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
 import { Attachment } from '../payload/conversation-view.tsx';
 import { JsonTree } from '../payload/json-tree.tsx';
+import { AddToSet } from '../sets/add-to-set.tsx';
 import { kindOf } from '../trace/run-tree.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
 import { FailureView } from './failure.tsx';
@@ -63,6 +64,7 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
           />
         )}
         <CopyButton text={() => id} label="Copy the run id" word="id" />
+        <AddToSet name="Add run to set" examples={{ run_ids: [id] }} />
         {saved === undefined && (
           <Toggle
             class="button quiet"

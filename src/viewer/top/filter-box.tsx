@@ -23,7 +23,7 @@ export function FilterRow(): JSX.Element {
       {project !== undefined && (
         <DeleteButton label={`Delete the project ${visible(project)}`} target={{ kind: 'project', id: project }} />
       )}
-      <Menu name="Time" icon="time" value={nameOfRange(rangeIn(filter))} panel={TimePanel} />
+      <Menu name="Time" icon="time" value={nameOfRange(rangeIn(filter))} panel={<TimePanel />} />
       <FilterBox model={model} />
       <ListMenus />
     </div>
@@ -126,9 +126,9 @@ function ListMenus(): JSX.Element {
   const { view } = address.value;
   return (
     <>
-      <Menu name="Views" icon="views" panel={ViewsPanel} />
-      {(view === 'traces' || view === 'runs') && <Menu name="Columns" icon="columns" panel={ColumnsPanel} />}
-      <Menu name="Download" icon="download" panel={DownloadPanel} />
+      <Menu name="Views" icon="views" panel={<ViewsPanel />} />
+      {(view === 'traces' || view === 'runs') && <Menu name="Columns" icon="columns" panel={<ColumnsPanel />} />}
+      <Menu name="Download" icon="download" panel={<DownloadPanel />} />
     </>
   );
 }

@@ -7,7 +7,7 @@ import { address } from '../data/navigation.ts';
 import { toggle } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
-import { Button, CopyButton, Link, ThemeButton, Toggle } from '../elements/controls.tsx';
+import { Button, Command, CopyButton, Link, ThemeButton, Toggle } from '../elements/controls.tsx';
 import {
   ago,
   cost,
@@ -24,6 +24,7 @@ import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { Menu } from '../elements/menu.tsx';
 import { visible } from '../elements/visible-text.ts';
+import { AddToSet } from '../sets/add-to-set.tsx';
 import { messageOf, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
@@ -78,7 +79,8 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
         text="Errors only"
         onClick={() => toggle(isErrorsOnly)}
       />
-      {saved === undefined ? <Menu name="Save" icon="download" panel={SavePanel} /> : <ThemeButton />}
+      {saved === undefined ? <Menu name="Save" icon="download" panel={<SavePanel />} /> : <ThemeButton />}
+      <AddToSet name="Add to set" examples={{ trace_ids: [id] }} />
       <DeleteButton label="Delete this trace" target={{ kind: 'trace', id }} name={root?.name} />
     </header>
   );
@@ -97,6 +99,8 @@ function SavePanel(): JSX.Element {
       <a href={exportUrl(id, 'perfetto')} download>
         Perfetto <span class="note">for ui.perfetto.dev</span>
       </a>
+      <p>Make a test</p>
+      <Command text={`npx runspan test ${id}`} />
     </div>
   );
 }
