@@ -23,6 +23,7 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   keys: ['create, list and revoke the keys of a receiver', () => import('./serve/keys.ts')],
   traces: ['list the recorded traces', () => import('./query/traces.ts')],
   show: ['show a trace or a run', () => import('./query/show.ts')],
+  rerun: ['send a recorded model call again, with changes', () => import('./rerun/rerun.ts')],
   test: ['write a test from a recorded trace', () => import('./test/trace-tests.ts')],
   mcp: ['let coding agents read traces, over the Model Context Protocol', () => import('./mcp/mcp.ts')],
   delete: ['delete a trace, thread, user or project from a receiver', () => import('./query/delete.ts')],

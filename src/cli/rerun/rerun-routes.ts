@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { messageOf } from '../../base/text.ts';
 import { type Exchange, isExchange } from '../../integrations/fetch/exchange.ts';
 import { exactJson, type Fields, fieldsOf, isFields, parseExact, put } from '../../payload/fields.ts';
-import type { RunDetails } from '../../receiver/domain/run-view.ts';
+import type { RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import { type Call, get, idOf, type Route, type RouteResponse, readJson } from '../../receiver/http/route.ts';
 import { startRun, withContext, withRun } from '../../run/start-run.ts';
@@ -10,6 +10,7 @@ import { createExporter, type Exporter } from '../../runspan.ts';
 import { SERVICE_ORIGINS } from '../../services/keys.ts';
 import { CommandFailure } from '../command-line.ts';
 import { newProgramId } from '../dev/program-runs.ts';
+import { type RerunChanges, type RerunEvent, SAMPLES_MAX } from './rerun-events.ts';
 import { type ServiceRequest, send, serviceRequest } from './send.ts';
 import type { ServiceRules } from './service-key.ts';
 
@@ -19,26 +20,6 @@ export interface RerunOptions extends ServiceRules {
   readonly receiver: () => { readonly url: string; readonly apiKey: string | undefined };
 }
 
-/** What the body of a request to rerun a call contains. */
-export interface RerunChanges {
-  /** Replaces the recorded request. */
-  readonly request?: Fields;
-  /** Values for fields of the request, by path, for example `generationConfig.temperature`. */
-  readonly set?: Fields;
-  readonly samples?: number;
-}
-
-/** A line of the response. A line with `run_id` is the last one of its sample. */
-export interface RerunEvent {
-  /** From 0. */
-  readonly sample: number;
-  readonly text?: string;
-  readonly run_id?: string | undefined;
-  readonly trace_id?: string;
-  readonly error?: string | undefined;
-}
-
-const SAMPLES_MAX = 10;
 const BODY_MAX = 64 * 1024 * 1024;
 
 /** The routes that send a recorded model call again, with the keys of this process. */
@@ -51,9 +32,7 @@ export function rerunRoutes(options: RerunOptions): readonly Route[] {
 
 async function rerun(call: Call, options: RerunOptions): Promise<RouteResponse> {
   const { request, set = {}, samples = 1 } = checked(await readJson(call, BODY_MAX));
-  const run = await call.store.details(call.scope, idOf(call));
-  if (run === undefined) throw new HttpError(404, `The run ${idOf(call)} is not stored`);
-  const exchange = await exchangeOf(call, run);
+  const [run, exchange] = await exchangeOf(call, idOf(call));
   const prepared = refusedIfNot(() => serviceRequest(exchange, changed(request ?? exchange.request, set), options));
   const { url, apiKey } = options.receiver();
   const exporter = createExporter({
@@ -107,14 +86,19 @@ function checked(body: unknown): RerunChanges {
   return body as RerunChanges;
 }
 
-/** Returns the request that a run's record has attached last, as the recorder has written it. */
-async function exchangeOf({ store, scope }: Call, { id, attachments = [] }: RunDetails): Promise<Exchange> {
-  const name = attachments.map((attachment) => attachment.name).findLast(isExchange);
-  const attachment = name === undefined ? undefined : await store.attachment(scope, id, name);
-  const exchange = attachment && fieldsOf(parseExact(new TextDecoder().decode(attachment.bytes)));
-  if (exchange === undefined || !isFields(exchange.request))
-    throw new HttpError(422, `The request of the run ${id} is not recorded; record the program with runspan dev`);
-  return exchange as unknown as Exchange;
+/** Returns the last request that is attached to a run, or to another record of the same call, with the run that has it. */
+async function exchangeOf({ store, scope }: Call, id: string): Promise<[RunDetails, Exchange]> {
+  const given = await store.details(scope, id);
+  if (given === undefined) throw new HttpError(404, `The run ${id} is not stored`);
+  const outline = (await store.outline(scope, given.trace_id)).map((text): RunOutline => JSON.parse(text));
+  const others = outline.filter(({ same_call_as: head }) => head === id);
+  for (const run of [given, ...(await Promise.all(others.map((other) => store.details(scope, other.id))))]) {
+    const name = run?.attachments?.map((attachment) => attachment.name).findLast(isExchange);
+    const attachment = run && name && (await store.attachment(scope, run.id, name));
+    const exchange = attachment && fieldsOf(parseExact(new TextDecoder().decode(attachment.bytes)));
+    if (run && exchange && isFields(exchange.request)) return [run, exchange as unknown as Exchange];
+  }
+  throw new HttpError(409, `The request of the run ${id} is not recorded; record the program with runspan dev`);
 }
 
 /** Returns a copy with values at paths such as `generationConfig.temperature`. A number in a path is the index in a list. */
@@ -137,7 +121,7 @@ function refusedIfNot<Result>(prepare: () => Result): Result {
   try {
     return prepare();
   } catch (error) {
-    if (error instanceof CommandFailure) throw new HttpError(422, messageOf(error));
+    if (error instanceof CommandFailure) throw new HttpError(409, messageOf(error));
     throw error;
   }
 }
