@@ -24,6 +24,7 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   traces: ['list the recorded traces', () => import('./query/traces.ts')],
   show: ['show a trace or a run', () => import('./query/show.ts')],
   test: ['write a test from a recorded trace', () => import('./test/trace-tests.ts')],
+  set: ['add recorded traces or runs to a set of examples', () => import('./sets/set.ts')],
   mcp: ['let coding agents read traces, over the Model Context Protocol', () => import('./mcp/mcp.ts')],
   delete: ['delete a trace, thread, user or project from a receiver', () => import('./query/delete.ts')],
   backup: ['copy the store file, even while a receiver is running', () => import('./backup.ts')],

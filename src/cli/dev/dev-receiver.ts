@@ -12,6 +12,7 @@ import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE, type StoreChange } from '../../receiver/store/store.ts';
 import { CommandFailure, UsageError, withCommandNames } from '../command-line.ts';
 import { receiverAt } from '../query/run-source.ts';
+import { setRoutes } from '../sets/set-routes.ts';
 import { DEFAULT_PORT, openStore, type StoreOptions } from '../stores.ts';
 import { sendLeftSpools } from './child-spool.ts';
 import { newProgramId, Programs } from './program-runs.ts';
@@ -78,7 +79,7 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
   try {
     const programs = new Programs(store);
     const registration = storePath === undefined ? undefined : new Registration(storePath);
-    const routes = [programs.route, ...(registration === undefined ? [] : [registration.route])];
+    const routes = [programs.route, setRoutes(process.cwd()), registration?.route ?? []].flat();
     const received: Programs['received'] = (request, operations) => programs.received(request, operations);
     const selection = options.allSpans === true ? undefined : new SpanSelection();
     const additions = { received, routes, ...(selection && { select: selection.select.bind(selection) }) };

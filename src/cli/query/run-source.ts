@@ -90,6 +90,8 @@ class ReceiverSource implements RunSource {
 
   traces: RunSource['traces'] = (query) => this.#result(`traces?${parametersOf(query)}`, 'items');
 
+  runs: RunSource['runs'] = (query) => this.#result(`runs?${parametersOf(query)}`, 'items');
+
   statistics: RunSource['statistics'] = ({ groupBy, ...query }) =>
     this.#result(`statistics?${parametersOf(defined({ ...query, group_by: groupBy }))}`, 'total');
 
