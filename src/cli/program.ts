@@ -25,6 +25,7 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   show: ['show a trace or a run', () => import('./query/show.ts')],
   rerun: ['send a recorded model call again, with changes', () => import('./rerun/rerun.ts')],
   test: ['write a test from a recorded trace', () => import('./test/trace-tests.ts')],
+  set: ['add recorded traces or runs to a set of examples', () => import('./sets/set.ts')],
   mcp: ['let coding agents read traces, over the Model Context Protocol', () => import('./mcp/mcp.ts')],
   delete: ['delete a trace, thread, user or project from a receiver', () => import('./query/delete.ts')],
   backup: ['copy the store file, even while a receiver is running', () => import('./backup.ts')],

@@ -14,6 +14,7 @@ import { DEFAULT_SCOPE, type StoreChange } from '../../receiver/store/store.ts';
 import { CommandFailure, UsageError, withCommandNames } from '../command-line.ts';
 import { receiverAt } from '../query/run-source.ts';
 import { rerunRoutes } from '../rerun/rerun-routes.ts';
+import { setRoutes } from '../sets/set-routes.ts';
 import { DEFAULT_PORT, openStore, type StoreOptions } from '../stores.ts';
 import { sendLeftSpools } from './child-spool.ts';
 import { newProgramId, Programs } from './program-runs.ts';
@@ -82,11 +83,7 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
     const programs = new Programs(store);
     const registration = storePath === undefined ? undefined : new Registration(storePath);
     let url = '';
-    const routes = [
-      programs.route,
-      ...(registration === undefined ? [] : [registration.route]),
-      ...actionRoutes(options, () => url),
-    ];
+    const routes = [programs.route, registration?.route ?? [], actionRoutes(options, () => url)].flat();
     const received: Programs['received'] = (request, operations) => programs.received(request, operations);
     const selection = options.allSpans === true ? undefined : new SpanSelection();
     const additions = { received, routes, ...(selection && { select: selection.select.bind(selection) }) };
@@ -129,15 +126,15 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
   }
 }
 
-/** The routes that send requests with the keys of this process. Other machines cannot use them. */
+/** The routes that use the keys and the folder of this process. Not served if other machines can reach the receiver. */
 function actionRoutes({ host, allowService = [] }: OwnReceiverOptions, url: () => string): readonly Route[] {
   if (host !== undefined && !isLoopback(host)) return [];
-  const { readKey, writeKey = readKey } = receiverKeys();
-  return rerunRoutes({
-    folder: process.cwd(),
-    allowed: allowService,
-    receiver: () => ({ url: url(), apiKey: writeKey }),
-  });
+  const { readKey, writeKey: apiKey = readKey } = receiverKeys();
+  const folder = process.cwd();
+  return [
+    ...setRoutes(folder),
+    ...rerunRoutes({ folder, allowed: allowService, receiver: () => ({ url: url(), apiKey }) }),
+  ];
 }
 
 /** The keys that the receiver requires: one to send and to read runs, and one that can only send. */

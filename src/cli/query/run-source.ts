@@ -98,6 +98,8 @@ export class ReceiverSource implements RunSource {
 
   traces: RunSource['traces'] = (query) => this.#result(`traces?${parametersOf(query)}`, 'items');
 
+  runs: RunSource['runs'] = (query) => this.#result(`runs?${parametersOf(query)}`, 'items');
+
   statistics: RunSource['statistics'] = ({ groupBy, ...query }) =>
     this.#result(`statistics?${parametersOf(defined({ ...query, group_by: groupBy }))}`, 'total');
 
