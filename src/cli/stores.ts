@@ -9,7 +9,7 @@ import { savedTrace } from '../receiver/api/saved-trace.ts';
 import { exportTrace, joined } from '../receiver/api/trace-export.ts';
 import { hashOf } from '../receiver/domain/price-table.ts';
 import { checkPriceOptions, type PriceOptions, type Prices } from '../receiver/domain/prices.ts';
-import type { ListQuery, Page, Statistics, StatisticsQuery } from '../receiver/domain/query.ts';
+import type { ListQuery, Page, Scope, Statistics, StatisticsQuery } from '../receiver/domain/query.ts';
 import type {
   CacheComparison,
   PayloadField,
@@ -22,7 +22,7 @@ import type { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-st
 import { MemoryStore } from '../receiver/store/memory-store.ts';
 import { realPathOf } from '../receiver/store/sqlite/file.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
-import { DEFAULT_SCOPE } from '../receiver/store/store.ts';
+import { DEFAULT_SCOPE, type Store } from '../receiver/store/store.ts';
 import { CommandFailure, type Output, UsageError } from './command-line.ts';
 import { counted } from './terminal-text.ts';
 
@@ -90,6 +90,7 @@ export const NO_LIMITS: { readonly maxAgeMs: number; readonly maxBytes: number }
 /** Reads runs from a receiver or from a file. */
 export interface RunSource {
   traces(query: Pick<ListQuery, 'project' | 'filter' | 'order' | 'cursor' | 'limit'>): Promise<Page<TraceSummary>>;
+  runs(query: Pick<ListQuery, 'filter' | 'order' | 'limit'>): Promise<Page<RunOutline>>;
   statistics(query: Pick<StatisticsQuery, 'project' | 'filter' | 'groupBy' | 'groups'>): Promise<Statistics>;
   outline(traceId: string): Promise<RunOutline[]>;
   details(runId: string): Promise<RunDetails | undefined>;
@@ -101,10 +102,10 @@ export interface RunSource {
   saved(traceId: string): Promise<string | undefined>;
 }
 
-export function sourceOf(store: SqliteStore): RunSource {
-  const scope = DEFAULT_SCOPE;
+export function sourceOf(store: Store, scope: Scope = DEFAULT_SCOPE): RunSource {
   return {
     traces: (query) => store.traces(scope, parsedQuery(query, 'traces')),
+    runs: (query) => store.list(scope, parsedQuery(query)),
     statistics: (query) => store.statistics(scope, parsedQuery(query)),
     outline: async (traceId) => (await store.outline(scope, traceId)).map((text) => JSON.parse(text)),
     details: (runId) => store.details(scope, runId),

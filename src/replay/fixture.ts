@@ -36,7 +36,7 @@ export interface RecordedRequest {
 }
 
 /** A model call and its answer. The request contains the parameters and inputs, as a run records them. */
-export interface RecordedCall extends Omit<Exchange, 'stream'> {
+export interface RecordedCall extends Omit<Exchange, 'stream' | 'url' | 'headers'> {
   /** The names of the runs around the call, for example `agent > planner`. */
   readonly below: string;
   /** The events or lines of a stream as they were received, with the line breaks that end each. */

@@ -9,6 +9,7 @@ import { environmentWith } from '../config/environment.ts';
 import { fieldsOf, parsedJson } from '../payload/fields.ts';
 import { environment } from '../platform/node.ts';
 import { PROGRAM_ENDED, type RunRecord } from '../run/record.ts';
+import { keyOfFormat } from '../services/keys.ts';
 import { type Entry, type Fixture, masked } from './fixture.ts';
 import { differences } from './match.ts';
 import type { ReplayEvent, ReplayJob } from './replay.ts';
@@ -85,17 +86,9 @@ function variablesOf(job: ReplayJob, file: string): Record<string, string | unde
   };
 }
 
-/** The keys without which the SDKs of a service send no request. */
-const KEYS: Readonly<Record<string, readonly string[]>> = {
-  openai: ['OPENAI_API_KEY'],
-  anthropic: ['ANTHROPIC_API_KEY'],
-  gemini: ['GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
-  cohere: ['COHERE_API_KEY'],
-  mistral: ['MISTRAL_API_KEY'],
-};
-
+/** Returns values for the keys without which the SDKs of a service send no request. */
 function missingKeys({ calls }: Fixture): Record<string, string> {
-  const names = calls.flatMap(({ call }) => KEYS[call.split('.')[0] ?? ''] ?? []);
+  const names = calls.flatMap(({ call }) => keyOfFormat(call)?.variables ?? []);
   return Object.fromEntries(names.filter((name) => !environment()[name]).map((name) => [name, 'replayed']));
 }
 

@@ -68,7 +68,7 @@ function exchangesOf({ attachments = [], error }: ExportedRun): OwnCall[] {
   const exchanges = attachments.filter(({ name }) => isExchange(name));
   return exchanges.map(({ data }, at) => {
     const text = Buffer.from(data, 'base64').toString();
-    const { call = '', request, ...end } = fieldsOf(parsedJson(text)) as Partial<Exchange>;
+    const { call = '', url: _, headers: __, request, ...end } = fieldsOf(parsedJson(text)) as Partial<Exchange>;
     const reader = readerNamed(call);
     const description = reader?.describe(request, '');
     if (reader === undefined || description === undefined || (end.status ?? end.error) === undefined)

@@ -96,9 +96,8 @@ describe('amounts', () => {
 });
 
 describe('help', () => {
-  const commands = 'init dev demo serve keys traces show test mcp delete backup store doctor spool deployments'.split(
-    ' ',
-  );
+  const commands =
+    'init dev demo serve keys traces show test set mcp delete backup store doctor spool deployments'.split(' ');
 
   it('lists all commands', async () => {
     const { code, stdout } = await runMain(['--help']);

@@ -1,11 +1,11 @@
 import { InMemoryTransport } from '@modelcontextprotocol/server';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { serveMcp } from '#src/cli/mcp/mcp.ts';
-import type { SourceOptions } from '#src/cli/query/run-source.ts';
+import { type McpOptions, serveMcp } from '#src/cli/mcp/mcp.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
 import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
 import { feedback } from '../receiver/conformance/support.ts';
 import { start } from '../receiver/wire.ts';
+import { startRecorded } from './recorded-call.ts';
 
 /** Returns a run that starts a second after the run with the number before, and takes 12 ms. */
 const run = (index: number, fields: RunIdea = {}): RunOperation =>
@@ -46,7 +46,7 @@ interface Result {
 }
 
 /** Starts the server and returns a function that sends requests to it. */
-async function connect(options: SourceOptions) {
+async function connect(options: McpOptions) {
   const [client, transport] = InMemoryTransport.createLinkedPair();
   const handle = serveMcp(options, transport);
   onTestFinished(() => handle.close());
@@ -96,6 +96,20 @@ it('lists six tools, which only read', async () => {
   const names = tools.map(({ name }) => name).sort();
   expect(names.join(' ')).toBe('compare_runs find_traces show_run show_trace statistics wait_for_trace');
   for (const tool of tools) expect(tool.annotations).toMatchObject({ readOnlyHint: true });
+});
+
+it('sends a recorded call again only if the user has allowed it', async () => {
+  const { url, service } = await startRecorded();
+  const given = { id: idOf(1), set: { model: 'large' }, samples: 2 };
+  const { call, request } = await connect({ url: new URL(url), allowRerun: true });
+  const { recorded } = partsOf(await call('rerun_call', given));
+  expect(recorded.filter((line) => line === 'Yes, today.')).toHaveLength(2);
+  expect(service.seen.map(({ body }) => JSON.parse(body).model)).toEqual(['large', 'large']);
+  const { tools } = (await request('tools/list', {})).result;
+  expect(tools.find(({ name }) => name === 'rerun_call')?.annotations).toMatchObject({ readOnlyHint: false });
+  const denied = await connect({ url: new URL(url) });
+  expect((await denied.request('tools/call', { name: 'rerun_call', arguments: given })).result).toBeUndefined();
+  expect(service.seen).toHaveLength(2);
 });
 
 it('shows the tools that only messages tell of between the model calls, without counting them', async () => {

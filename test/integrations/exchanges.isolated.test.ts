@@ -97,20 +97,26 @@ test('a response that is a list of chunks stays one', async () => {
   expect(exchangesOf(recorder.runs)).toMatchObject([['gemini.generateContent.exchange', { response: answer }]]);
 });
 
-test('a run whose inputs and outputs are the request and the response has an attachment only if it is streamed', async () => {
+test('each request is attached with its address, without the secrets in it, and the text of a stream', async () => {
   const { recorder, model } = await start();
-  for (const client of [wrapOpenAI(bareClient(model, {})), bareClient(model, {})]) {
+  for (const client of [
+    wrapOpenAI(bareClient(model, {})),
+    bareClient(model, { defaultQuery: { 'api-key': 'secret-1' } }),
+  ]) {
     await client.chat.completions.create({ model: 'small', messages: tea });
     await chunksOf(await client.chat.completions.create({ model: 'small', messages: tea, stream: true }));
   }
-  expect(recorder.runs).toHaveLength(4);
-  const exchange = {
-    ...{ call: 'openai.chat.completions', status: 200, request: { stream: true }, response },
-    ...{ contentType: 'text/event-stream', stream: expect.stringMatching(/^data: \{.*\}\n\ndata: \[DONE\]\n\n$/s) },
-  };
+  const name = 'openai.chat.completions.exchange';
+  const whole = { call: 'openai.chat.completions', status: 200, request, response };
+  const stream = expect.stringMatching(/^data: \{.*\}\n\ndata: \[DONE\]\n\n$/s);
+  const streamed = { ...whole, request: { ...request, stream: true }, contentType: 'text/event-stream', stream };
+  const url = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions$/);
+  const masked = expect.stringMatching(/\/chat\/completions\?api-key=\[Redacted\]$/);
   expect(exchangesOf(recorder.runs)).toMatchObject([
-    ['openai.chat.completions.exchange', exchange],
-    ['openai.chat.completions.exchange', exchange],
+    [name, { ...whole, url }],
+    [name, { ...streamed, url }],
+    [name, { ...whole, url: masked }],
+    [name, { ...streamed, url: masked }],
   ]);
 });
 

@@ -6,12 +6,15 @@ import { env } from '../../config/environment.ts';
 import { defined } from '../../payload/fields.ts';
 import { delay } from '../../platform/timers.ts';
 import { exportTrace } from '../../receiver/api/trace-export.ts';
+import type { Route } from '../../receiver/http/route.ts';
 import { SpanSelection } from '../../receiver/ingest/span-selection.ts';
 import { type Receiver, type ReceiverOptions, receiverWith } from '../../receiver/receiver.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE, type StoreChange } from '../../receiver/store/store.ts';
 import { CommandFailure, UsageError, withCommandNames } from '../command-line.ts';
 import { receiverAt } from '../query/run-source.ts';
+import { rerunRoutes } from '../rerun/rerun-routes.ts';
+import { setRoutes } from '../sets/set-routes.ts';
 import { DEFAULT_PORT, openStore, type StoreOptions } from '../stores.ts';
 import { sendLeftSpools } from './child-spool.ts';
 import { newProgramId, Programs } from './program-runs.ts';
@@ -53,6 +56,7 @@ export interface OwnReceiverOptions extends StoreOptions {
   readonly allowOrigin?: readonly string[] | undefined;
   readonly strict?: true | undefined;
   readonly allSpans?: true | undefined;
+  readonly allowService?: readonly string[] | undefined;
 }
 
 interface Start {
@@ -78,14 +82,15 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
   try {
     const programs = new Programs(store);
     const registration = storePath === undefined ? undefined : new Registration(storePath);
-    const routes = [programs.route, ...(registration === undefined ? [] : [registration.route])];
+    let url = '';
+    const routes = [programs.route, registration?.route ?? [], actionRoutes(options, () => url)].flat();
     const received: Programs['received'] = (request, operations) => programs.received(request, operations);
     const selection = options.allSpans === true ? undefined : new SpanSelection();
     const additions = { received, routes, ...(selection && { select: selection.select.bind(selection) }) };
     const listen = (port: number) => receiverWith({ ...receiverOptions(options), port, store }, additions);
     const mayMove = hasProgram && options.port === undefined;
     const receiver = await listenAt(options.port ?? DEFAULT_PORT, mayMove, listen, lines);
-    const { url } = receiver;
+    url = receiver.url;
     for (const line of lines) warn(line);
     try {
       registration?.write(url);
@@ -119,6 +124,17 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
     await close();
     throw error;
   }
+}
+
+/** The routes that use the keys and the folder of this process. Not served if other machines can reach the receiver. */
+function actionRoutes({ host, allowService = [] }: OwnReceiverOptions, url: () => string): readonly Route[] {
+  if (host !== undefined && !isLoopback(host)) return [];
+  const { readKey, writeKey: apiKey = readKey } = receiverKeys();
+  const folder = process.cwd();
+  return [
+    ...setRoutes(folder),
+    ...rerunRoutes({ folder, allowed: allowService, receiver: () => ({ url: url(), apiKey }) }),
+  ];
 }
 
 /** The keys that the receiver requires: one to send and to read runs, and one that can only send. */

@@ -104,7 +104,12 @@ function withOptions(command: Command) {
       'address to listen on; other machines can connect only if RUNSPAN_RECEIVER_KEY has at least 16 characters',
     )
     .option('--allow-host <name>', 'host name that a proxy uses for the receiver; can be repeated', hostName)
-    .option('--allow-origin <origin>', 'origin whose web pages may send spans; can be repeated', pageOrigin)
+    .option('--allow-origin <origin>', 'origin whose web pages may send spans; can be repeated', origin)
+    .option(
+      '--allow-service <origin>',
+      'origin of a model service that gets calls that are run again, with your key; can be repeated',
+      origin,
+    )
     .addOption(
       new Option('--platform [hosting]', 'start a platform to test deployments and agents against')
         .choices(['cloud', 'self-hosted'])
@@ -118,7 +123,7 @@ function hostName(text: string, previous?: string[]): string[] {
   throw new InvalidArgumentError('Expected a host name without a scheme or port.');
 }
 
-function pageOrigin(text: string, previous?: string[]): string[] {
+function origin(text: string, previous?: string[]): string[] {
   if (isOrigin(text)) return collect(text, previous);
   throw new InvalidArgumentError('Expected an origin such as https://shop.example.com.');
 }

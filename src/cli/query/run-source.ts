@@ -1,4 +1,7 @@
 import { existsSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { messageOf, visible } from '../../base/text.ts';
 import { isLoopback, isObject } from '../../config/checker.ts';
@@ -8,6 +11,7 @@ import { pathSegment } from '../../receiver/domain/path-segment.ts';
 import type { DeletionTarget, RunCounts } from '../../receiver/domain/query.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { registeredReceiver } from '../dev/registration.ts';
+import type { RerunChanges, RerunEvent } from '../rerun/rerun-events.ts';
 import { openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
 
 export interface SourceOptions {
@@ -69,9 +73,13 @@ export function receiverAt(url: URL, file?: string): ReceiverSource {
 /** Request timeout in milliseconds. The timeout is long, because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
 export class NoReceiver extends CommandFailure {}
+/** An error response of a receiver. */
+class Refusal extends CommandFailure {}
+/** Time limit of a rerun in milliseconds, longer than that of the requests to the service. */
+const RERUN_MAX_MS = 660_000;
 
 /** Reads runs from a receiver over HTTP. Throws if the receiver does not respond or returns an error. */
-class ReceiverSource implements RunSource {
+export class ReceiverSource implements RunSource {
   readonly #url: URL;
   readonly #apiKey: string | undefined;
   /** Store of a receiver that is proved before each request. `findSource` has proved it before the first one. */
@@ -89,6 +97,8 @@ class ReceiverSource implements RunSource {
   }
 
   traces: RunSource['traces'] = (query) => this.#result(`traces?${parametersOf(query)}`, 'items');
+
+  runs: RunSource['runs'] = (query) => this.#result(`runs?${parametersOf(query)}`, 'items');
 
   statistics: RunSource['statistics'] = ({ groupBy, ...query }) =>
     this.#result(`statistics?${parametersOf(defined({ ...query, group_by: groupBy }))}`, 'total');
@@ -116,6 +126,18 @@ class ReceiverSource implements RunSource {
   async endProgram(id: string, endTime: string): Promise<readonly string[]> {
     const path = `programs/${id}?end_time=${encodeURIComponent(endTime)}`;
     return (await this.#json<{ trace_ids: string[] }>(path, 'trace_ids', 'DELETE'))?.trace_ids ?? [];
+  }
+
+  /** Sends a recorded model call again. Yields the lines of the response as they arrive. */
+  async *rerun(runId: string, changes: RerunChanges, signal?: AbortSignal): AsyncGenerator<RerunEvent> {
+    const limit = AbortSignal.timeout(RERUN_MAX_MS);
+    const response = await this.#send(`runs/${runId}/rerun`, {
+      ...{ method: 'POST', body: JSON.stringify(changes), headers: { 'content-type': 'application/json' } },
+      signal: signal === undefined ? limit : AbortSignal.any([signal, limit]),
+    });
+    if (!response.ok) throw this.#refusal(response, await response.text());
+    const lines = createInterface({ input: Readable.fromWeb(response.body as NodeReadableStream) });
+    for await (const line of lines) yield JSON.parse(line);
   }
 
   async projects(): Promise<readonly unknown[]> {
@@ -146,18 +168,22 @@ class ReceiverSource implements RunSource {
     const { status } = response;
     // The receiver responds with status 409 to a `DELETE` request that is not confirmed.
     if (response.ok || (status === 409 && method === 'DELETE')) return text;
+    const refusal = this.#refusal(response, text);
+    if (status === 404 && refusal instanceof Refusal) return undefined;
+    throw refusal;
+  }
+
+  #refusal({ status }: Response, text: string): CommandFailure {
     const receiver = `the receiver at ${this.#url.origin}`;
     if (status === 401) {
       const problem = this.#apiKey === undefined ? 'requires a key; set' : 'rejected the key in';
-      throw new CommandFailure(`${receiver} ${problem} RUNSPAN_RECEIVER_KEY`);
+      return new CommandFailure(`${receiver} ${problem} RUNSPAN_RECEIVER_KEY`);
     }
     // Proxies refuse requests with these two. Most other servers send no `detail` with an error.
     const detail = detailOf(text) ?? (status === 403 || status === 429 ? `status ${status}` : undefined);
-    if (detail === undefined) throw this.#notReceiver(`responded with status ${status}`);
-    if (status === 404) return undefined;
-    if (status === 503) throw new NoReceiver(`${receiver} cannot answer: ${detail}`);
-    const message = `${receiver} refused the request: ${detail}`;
-    throw status === 422 ? new UsageError(message) : new CommandFailure(message);
+    if (detail === undefined) return this.#notReceiver(`responded with status ${status}`);
+    if (status === 503) return new NoReceiver(`${receiver} cannot answer: ${detail}`);
+    return new Refusal(`${receiver} refused the request: ${detail}`, status === 422 ? 2 : 1);
   }
 
   get address(): string {
@@ -165,11 +191,16 @@ class ReceiverSource implements RunSource {
     return origin + pathname.replace(/\/$/, '');
   }
 
-  #notReceiver(response: string): Error {
+  #notReceiver(response: string): CommandFailure {
     return new CommandFailure(`${this.address} ${response}: this is not the URL of a receiver`);
   }
 
   async #request(path: string, method: 'GET' | 'DELETE' = 'GET'): Promise<{ response: Response; text: string }> {
+    const response = await this.#send(path, { method, signal: AbortSignal.timeout(RESPONSE_MAX_MS) });
+    return { response, text: await response.text().catch(this.#lost) };
+  }
+
+  async #send(path: string, init: RequestInit): Promise<Response> {
     // After the first request, another program may listen on the port of a receiver that has ended.
     const isProved = this.#file === undefined || this.#isProved;
     this.#isProved = false;
@@ -177,19 +208,15 @@ class ReceiverSource implements RunSource {
       throw new NoReceiver(`the receiver of the store has ended, or does not respond at ${this.#url.origin}`);
     }
     const base = this.#url.href.endsWith('/') ? this.#url : `${this.#url.href}/`;
-    try {
-      const response = await fetch(new URL(`query/${path}`, base), {
-        method,
-        headers: this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey },
-        redirect: 'manual',
-        signal: AbortSignal.timeout(RESPONSE_MAX_MS),
-      });
-      return { response, text: await response.text() };
-    } catch (error) {
-      const reason = error instanceof Error && error.cause !== undefined ? error.cause : error;
-      throw new NoReceiver(`no receiver responds at ${this.#url.origin}: ${messageOf(reason)}`);
-    }
+    const key = this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey };
+    const headers = { ...init.headers, ...key };
+    return fetch(new URL(`query/${path}`, base), { ...init, headers, redirect: 'manual' }).catch(this.#lost);
   }
+
+  readonly #lost = (error: unknown): never => {
+    const reason = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    throw new NoReceiver(`no receiver responds at ${this.#url.origin}: ${messageOf(reason)}`);
+  };
 }
 
 /** Returns the `detail` of an error response: a message, or the first of a list of issues. */

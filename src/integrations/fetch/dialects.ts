@@ -1,4 +1,4 @@
-import { defined, type Fields, fieldsOf, isFields, textOf } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, isFields, textOf, without } from '../../payload/fields.ts';
 import { messageCall } from '../../services/anthropic/calls.ts';
 import type { CallReader } from '../../services/call-reader.ts';
 import { cohereChat, cohereEmbedding, cohereRerank } from '../../services/cohere/calls.ts';
@@ -127,21 +127,54 @@ export function dialectOf(
   address: string,
   body: unknown,
 ): { readonly reader: CallReader; readonly provider: string; readonly request: Fields | undefined } | undefined {
+  const found = matchOf(address, body);
+  if (found === undefined) return undefined;
+  const { url, dialect, groups } = found;
+  const { reader, provider, ending } = dialect;
+  const { model: named, conversation } = groups;
+  const model = textOf(fieldsOf(body).model) || (named && decodeURIComponent(named));
+  const streamed = ending.startsWith('stream') ? { stream: true } : {};
+  return {
+    reader,
+    provider: serviceAt(url) ?? provider ?? providerAt(url) ?? 'openai',
+    request: isFields(body) ? { ...body, ...defined({ model, conversation }), ...streamed } : undefined,
+  };
+}
+
+/**
+ * Returns what to send for a request as `dialectOf` has returned it: what the path names is in the path, and not in the
+ * body. Undefined if the address is not that of a model call.
+ */
+export function sendable(
+  address: string,
+  request: Fields,
+): { readonly url: string; readonly body: Fields } | undefined {
+  const found = matchOf(address, request);
+  if (found === undefined) return undefined;
+  const { url, dialect, groups } = found;
+  const inPath = Object.entries(groups).flatMap(([name, value]) => (value === undefined ? [] : name));
+  if (groups.model !== undefined)
+    url.pathname = url.pathname.replace(`/${groups.model}`, () => `/${encodeURIComponent(`${request.model}`)}`);
+  const isStream = dialect.ending.startsWith('stream');
+  return { url: url.href, body: without(request, new Set([...inPath, ...(isStream ? ['stream'] : [])])) };
+}
+
+interface Match {
+  readonly url: URL;
+  readonly dialect: Dialect;
+  /** What the path names. */
+  readonly groups: Readonly<Partial<Record<'model' | 'conversation', string>>>;
+}
+
+function matchOf(address: string, body: unknown): Match | undefined {
   if (!URL.canParse(address)) return undefined;
   const url = new URL(address);
   const { pathname } = url;
   const service = serviceAt(url);
-  for (const { path, ending, reader, required, provider } of DIALECTS) {
-    const match = pathname.endsWith(ending) ? path.exec(pathname) : null;
-    if (match === null || (!isOf(service, provider) && !hasFields(body, required))) continue;
-    const { model: named, conversation } = match.groups ?? {};
-    const model = textOf(fieldsOf(body).model) || (named && decodeURIComponent(named));
-    const streamed = ending.startsWith('stream') ? { stream: true } : {};
-    return {
-      reader,
-      provider: service ?? provider ?? providerAt(url) ?? 'openai',
-      request: isFields(body) ? { ...body, ...defined({ model, conversation }), ...streamed } : undefined,
-    };
+  for (const dialect of DIALECTS) {
+    const match = pathname.endsWith(dialect.ending) ? dialect.path.exec(pathname) : null;
+    if (match !== null && (isOf(service, dialect.provider) || hasFields(body, dialect.required)))
+      return { url, dialect, groups: { ...match.groups } };
   }
   return undefined;
 }

@@ -10,6 +10,10 @@ import { isData } from '../../services/deltas.ts';
 export interface Exchange {
   /** The name of the reader of the request's format, for example `openai.chat.completions`. */
   readonly call: string;
+  /** The address of the request, with its secrets masked. Absent if the request is a form. */
+  readonly url?: string;
+  /** The headers without which the service reads the request in another way, such as `anthropic-beta`. */
+  readonly headers?: Fields;
   readonly request: Fields;
   /** The status of the response. Absent if there was none. */
   readonly status?: number;
@@ -24,7 +28,10 @@ export interface Exchange {
 }
 
 /** Receives the response, or why there is none. */
-export type KeepExchange = (end: Omit<Exchange, 'call' | 'request'>) => void;
+export type KeepExchange = (end: Omit<Exchange, keyof SentRequest>) => void;
+
+/** What is known of an exchange when its request is sent. */
+export type SentRequest = Pick<Exchange, 'call' | 'url' | 'headers' | 'request'>;
 
 const countOf = makeSlot<{ count: number }>();
 
@@ -37,15 +44,14 @@ export function isStreamed(call: string, { stream }: Fields): boolean {
  * Returns a function that attaches a request and its response to a run. Returns undefined if the run hides a payload, or
  * if paths, hooks or a mask of the sink change payloads, because these apply only to the recorded inputs and outputs.
  */
-export function exchangeFor(run: Run, call: string, request: Fields): KeepExchange | undefined {
+export function exchangeFor(run: Run, sent: SentRequest): KeepExchange | undefined {
   const { capture } = run;
   if (capture.hideInputs || capture.hideOutputs || changesPayloads(capture)) return undefined;
-  const requestJson = encodePayload('inputs', request, capture).json;
+  const sentJson = encodePayload('inputs', sent, capture).json;
   return ({ stream, ...end }) => {
     const isKept = stream !== undefined && isShown(stream, end.response, capture.payload);
     const { json } = encodePayload('outputs', isKept ? { ...end, stream } : end, capture);
-    const head = JSON.stringify({ call }).slice(0, -1);
-    const text = `${head},"request":${requestJson},${json.slice(1)}`;
+    const text = `${sentJson.slice(0, -1)},${json.slice(1)}`;
     const { count } = countOf.get(run) ?? { count: 0 };
     countOf.set(run, { count: count + 1 });
     const name = count === 0 ? 'exchange' : `exchange-${count + 1}`;

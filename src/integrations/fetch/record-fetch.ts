@@ -19,8 +19,8 @@ import type { CallReader } from '../../services/call-reader.ts';
 import { markUnreadable } from '../answer-stream.ts';
 import { type Step, takeModelStep } from '../langchain/steps.ts';
 import { dialectOf, mayBeModelCall, postAddress } from './dialects.ts';
-import { exchangeFor, isStreamed, type KeepExchange, unsent } from './exchange.ts';
-import { requestBody, requestHeader, requestSignal, requestUrl } from './request.ts';
+import { exchangeFor, type KeepExchange, unsent } from './exchange.ts';
+import { requestBody, requestHead, requestHeader, requestSignal, requestUrl } from './request.ts';
 import { followResponse } from './response.ts';
 import { isAtService, warnIfUnread } from './unread.ts';
 
@@ -38,7 +38,7 @@ export type CallFilter = (
 interface State {
   stop?: (() => void) | undefined;
   filter?: CallFilter | undefined;
-  /** Whether requests and responses are attached to runs that do not contain them, or not as streams. */
+  /** Whether requests and responses are attached to runs. */
   areExchangesKept: boolean;
   /** Sends or answers the requests that may be model calls. Undefined if they are sent. */
   transport?: FetchTransport | undefined;
@@ -91,6 +91,12 @@ export function fetchShapedLike(replacement: Method, original: Method): Method {
 /** Records the model calls of another implementation of `fetch`, while `recordFetch` is on. */
 export function recordedFetch(original: Method): Method {
   return recorderOf(original, () => state.stop !== undefined);
+}
+
+/** Records the model calls of an implementation of `fetch` with their requests and responses, whether or not `recordFetch` is on. */
+export function exchangingFetch(original: Method): Method {
+  state.areExchangesKept = true;
+  return recorderOf(original, () => true);
 }
 
 function recorderOf(original: Method, isOn: () => boolean): Method {
@@ -229,19 +235,17 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
   if (isFields(request) && description === undefined) return undefined;
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
-  /** The inputs and outputs of a run may be a request and its response, but do not contain the events of a stream. */
-  const keepFor = (run: Run, isWhole: boolean): KeepExchange | undefined =>
-    state.areExchangesKept && isFields(request) && (!isWhole || isStreamed(name, request))
-      ? exchangeFor(run, name, request)
+  const keepFor = (run: Run): KeepExchange | undefined =>
+    state.areExchangesKept && isFields(request)
+      ? exchangeFor(run, { call: name, ...requestHead(input, init), request })
       : undefined;
   const model = textOf(fieldsOf(description?.metadata).ls_model_name);
   const sender = senderOf(around, sink, runType, model, inputs);
   if (sender?.call?.source === SOURCE) return undefined;
-  if (sender !== undefined) return callOfExchange(sender, reader, keepFor(sender, sender.name === name));
+  if (sender !== undefined) return callOfExchange(sender, reader, keepFor(sender));
   const isStep = runType === 'llm' && model !== undefined;
   const step = isStep ? takeModelStep(model, inputs, around, sink) : undefined;
-  if (step !== undefined)
-    return callOfStep(step, step.run && callOfExchange(step.run, reader, keepFor(step.run, false)));
+  if (step !== undefined) return callOfStep(step, step.run && callOfExchange(step.run, reader, keepFor(step.run)));
   const header = (key: string) => requestHeader(input, init, key);
   if (state.filter?.(header, runType, model) === false) return undefined;
   const options: StartOptions = { name, runType, source: SOURCE, ...(startUs !== undefined && { startUs }) };
@@ -257,7 +261,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
     context: run.context,
     fulfilled(response) {
       responded();
-      if (run.isOpen) followResponse(response as Response, run, reader, keepFor(run, reader.isWhole === true));
+      if (run.isOpen) followResponse(response as Response, run, reader, keepFor(run));
     },
     fail(error) {
       responded();

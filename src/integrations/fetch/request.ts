@@ -1,4 +1,13 @@
-import { emptyFields, type Fields, fieldsOf, isFields, parsedJson, signalOf, textOf } from '../../payload/fields.ts';
+import {
+  definedOrNone,
+  emptyFields,
+  type Fields,
+  fieldsOf,
+  isFields,
+  parsedJson,
+  signalOf,
+  textOf,
+} from '../../payload/fields.ts';
 
 /** Returns whether the first argument of `fetch` is a `Request` of any implementation. */
 export function isRequest(input: unknown): input is Request {
@@ -26,6 +35,20 @@ export function requestSignal(input: unknown, init: unknown): AbortSignal | unde
 export function requestHeader(input: unknown, init: unknown, name: string): string | undefined {
   const headers = fieldsOf(init).headers ?? fieldsOf(input).headers;
   return (headers instanceof Headers ? headers.get(name) : textOf(fieldsOf(headers)[name])) ?? undefined;
+}
+
+/** Headers that change what a body means, or what it may contain. */
+export const MEANING: readonly string[] = ['anthropic-version', 'anthropic-beta', 'openai-beta'];
+
+/** Returns the address of a request and the headers that its body needs. Undefined if the body is a form. */
+export function requestHead(
+  input: unknown,
+  init: unknown,
+): { readonly url: string; readonly headers?: Fields } | undefined {
+  const isForm = requestHeader(input, init, 'content-type')?.startsWith('multipart/form-data');
+  if (isForm || fieldsOf(init).body instanceof FormData) return undefined;
+  const headers = definedOrNone(Object.fromEntries(MEANING.map((name) => [name, requestHeader(input, init, name)])));
+  return { url: requestUrl(input), ...(headers && { headers }) };
 }
 
 /**

@@ -1,3 +1,6 @@
+/** The key of feedback whose comment is a note of a developer. */
+export const NOTE = 'note';
+
 /** Feedback on a run. */
 export interface Feedback {
   id: string;

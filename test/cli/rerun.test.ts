@@ -1,0 +1,326 @@
+// Recorded model calls are sent again, with the keys of this process, only where they belong.
+import { describe, expect, it, vi } from 'vitest';
+import { main } from '#src/cli/program.ts';
+import { keyHeader } from '#src/cli/rerun/service-key.ts';
+import { DEFAULT_SCOPE } from '#src/receiver.ts';
+import { idOf } from '../browser/runs.ts';
+import { type Seen, serve } from '../http/server.ts';
+import { call, sendJson } from '../receiver/wire.ts';
+import { testFolder } from '../support/test-folder.ts';
+import { CALL, REQUEST, startRecorded } from './recorded-call.ts';
+
+const sent = ({ url, headers, body }: Seen) => [url, headers.authorization, JSON.parse(body)];
+
+describe('a model call that is run again', () => {
+  it('is the recorded body with the changes, and its answers are runs of a new trace of the same project', async () => {
+    const { service, rerun, receiver, store } = await startRecorded();
+    const before = await receiver.runs();
+    const set = { temperature: 0, 'messages.0.content': 'Is it snowing?', '__proto__.polluted': 1 };
+    const events = (await rerun({ set, samples: 2 })) as { trace_id?: string; run_id?: string; text?: string }[];
+    const messages = [{ role: 'user', content: 'Is it snowing?' }];
+    const body = JSON.parse(`{"model":"small","temperature":0,"__proto__":{"polluted":1}}`);
+    const expected = ['/v1/chat/completions', 'Bearer sk-of-the-environment', { ...body, messages }];
+    expect(service.seen.map(sent)).toEqual([expected, expected]);
+    expect({}).not.toHaveProperty('polluted');
+    expect(events.filter(({ text }) => text !== undefined)).toContainEqual({ sample: 1, text: 'Yes, today.' });
+    const ended = events.filter(({ run_id: id }) => id !== undefined);
+    expect(ended).toHaveLength(2);
+    const [root, ...answers] = await receiver.trace(ended[0]?.trace_id ?? '');
+    expect(root).toMatchObject({ name: `rerun of ${CALL}`, session_name: 'weather', end_time: expect.any(String) });
+    expect(answers.map(({ id }) => id).sort()).toEqual(ended.map(({ run_id: id }) => id).sort());
+    const usage_metadata = { input_tokens: 3, output_tokens: 2, total_tokens: 5 };
+    const answer = { name: CALL, inputs: { messages }, outputs: { usage_metadata }, parent_run_id: root?.id };
+    for (const one of answers) expect(one).toMatchObject({ ...answer, extra: { metadata: { rerun_of: idOf(1) } } });
+    const { body: found } = await call(`${receiver.url}/query/runs?filter=meta.rerun_of:${idOf(1)}`, 'GET');
+    expect(found).toMatchObject({ items: [{ run_type: 'llm' }, { run_type: 'llm' }] });
+    const all = await receiver.runs();
+    expect(all.filter(({ trace_id: id }) => id !== root?.trace_id)).toEqual(before);
+    const stored = JSON.stringify([
+      all,
+      await Promise.all(
+        answers.map(({ id }) =>
+          store
+            .attachment(DEFAULT_SCOPE, id, 'exchange')
+            .then((one) => `${one && new TextDecoder().decode(one.bytes)}`),
+        ),
+      ),
+    ]);
+    expect(stored).toContain('"url');
+    expect(stored).not.toContain('sk-of');
+  });
+
+  it('can be run again as a rerun', async () => {
+    const { service, rerun } = await startRecorded();
+    const events = (await rerun({ set: { model: 'large' } })) as { run_id?: string }[];
+    await rerun({}, events.at(-1)?.run_id);
+    expect(service.seen.map(sent).at(-1)).toEqual([
+      '/v1/chat/completions',
+      'Bearer sk-of-the-environment',
+      { ...REQUEST, model: 'large' },
+    ]);
+  });
+
+  it.each([
+    [
+      'gemini.generateContent',
+      '/v1beta/models/old:streamGenerateContent?alt=sse&key=[Redacted]',
+      { model: 'new/x', stream: true, contents: [{ parts: [{ text: 'a' }] }] },
+      '/v1beta/models/new%2Fx:streamGenerateContent?alt=sse',
+      { contents: [{ parts: [{ text: 'a' }] }] },
+    ],
+    [
+      CALL,
+      '/openai/deployments/old/chat/completions?api-version=1',
+      { model: 'new', messages: [] },
+      '/openai/deployments/new/chat/completions?api-version=1',
+      { messages: [] },
+    ],
+  ])('%s at %s has its model in the path', async (name, path, request, expectedPath, body) => {
+    const { service, rerun } = await startRecorded({ call: name, path, request });
+    await rerun({});
+    expect(service.seen.map(({ url, body: text }) => [url, JSON.parse(text)])).toEqual([[expectedPath, body]]);
+  });
+
+  it('reports what the service says, follows no redirect, and does not need the answer to be read', async () => {
+    const { service, other, rerun, receiver } = await startRecorded();
+    for (const [model, status] of [
+      ['bad', 404],
+      ['moved', 307],
+    ]) {
+      const events = await rerun({ set: { model } });
+      expect(events).toEqual([expect.objectContaining({ error: `the service responded with status ${status}` })]);
+    }
+    expect((await receiver.runs()).flatMap(({ error = [] }) => error)).toEqual(['HTTP 404: no such model', 'HTTP 307']);
+    expect([service.seen.length, other.seen.length]).toEqual([2, 0]);
+  });
+
+  it.each([
+    ['samples', { samples: 11 }, 422, 'Expected `samples` to be 1 to 10'],
+    ['a list', { request: [] }, 422, 'Expected `request` to be an object'],
+  ])('with %s that is invalid, nothing is sent', async (_, body, status, detail) => {
+    const { service, rerun } = await startRecorded();
+    expect(await rerun(body)).toEqual([status, detail]);
+    expect(service.seen).toEqual([]);
+  });
+
+  it('needs a recorded request', async () => {
+    const { rerun } = await startRecorded();
+    const unrecorded = `The request of the run ${idOf(2)} is not recorded; record the program with runspan dev`;
+    expect(await rerun({}, idOf(2))).toEqual([409, unrecorded]);
+    expect(await rerun({}, idOf(3))).toEqual([404, `The run ${idOf(3)} is not stored`]);
+  });
+
+  it('is not sent to the address that an imported trace names, and gets no key there [security 8]', async () => {
+    const { url, receiver, rerun } = await startRecorded();
+    const evil = await serve();
+    const { body } = await call(`${url}/query/traces/${idOf(1)}/export`, 'GET');
+    const imported = body as { runs: [Record<string, string> & { attachments: [{ data: string }] }] };
+    const exchange = {
+      call: CALL,
+      url: `${evil.url}/v1/chat/completions`,
+      request: REQUEST,
+      status: 200,
+      response: {},
+    };
+    imported.runs[0].attachments[0].data = Buffer.from(JSON.stringify(exchange)).toString('base64');
+    imported.runs[0].id = idOf(7);
+    imported.runs[0].trace_id = idOf(7);
+    imported.runs[0].dotted_order = `${imported.runs[0].dotted_order}`.replace(/Z.*/, `Z${idOf(7)}`);
+    expect((await sendJson(receiver, 'POST', '/query/import', imported)).status).toBe(200);
+    expect(await rerun({}, idOf(7))).toEqual([409, expect.stringContaining(`nothing is sent to ${evil.url}`)]);
+    expect(evil.seen).toEqual([]);
+  });
+});
+
+describe('the key of a call goes', () => {
+  const OPENAI = 'https://api.openai.com/v1/chat/completions';
+  const OWN = 'https://gateway.example.com/v1/chat/completions';
+  const bearer = { authorization: 'Bearer k' };
+  const refusal = (origin: string): string => `nothing is sent to ${origin}, which is no known service`;
+
+  it.each<[string, string, string, Record<string, string>, string, string[], Record<string, string> | string]>([
+    ['to its service', OPENAI, CALL, { OPENAI_API_KEY: 'k' }, '', [], bearer],
+    ['to its service, from .env', OPENAI, CALL, {}, 'OPENAI_API_KEY=k', [], bearer],
+    [
+      'in the header of its format',
+      'https://api.anthropic.com/v1/messages',
+      'anthropic.messages',
+      { ANTHROPIC_API_KEY: 'k' },
+      '',
+      [],
+      { 'x-api-key': 'k' },
+    ],
+    [
+      'in the header of its format, Gemini',
+      'https://generativelanguage.googleapis.com/x',
+      'gemini.generateContent',
+      { GOOGLE_API_KEY: 'k' },
+      '',
+      [],
+      { 'x-goog-api-key': 'k' },
+    ],
+    [
+      'by the origin, not the format',
+      'https://api.groq.com/openai/v1/chat/completions',
+      CALL,
+      { GROQ_API_KEY: 'k', OPENAI_API_KEY: 'o' },
+      '',
+      [],
+      bearer,
+    ],
+    [
+      'to Azure, in its header',
+      'https://a.openai.azure.com/x',
+      CALL,
+      { AZURE_OPENAI_ENDPOINT: 'https://a.openai.azure.com', AZURE_OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      { 'api-key': 'k' },
+    ],
+    [
+      'to the base URL',
+      OWN,
+      CALL,
+      { OPENAI_BASE_URL: 'https://gateway.example.com/v1', OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      bearer,
+    ],
+    [
+      'to the base URL, from .env',
+      OWN,
+      CALL,
+      { MY_BASE_URL: 'https://gateway.example.com' },
+      'MY_API_KEY=k',
+      [],
+      bearer,
+    ],
+    ['to an allowed origin', OWN, CALL, { OPENAI_API_KEY: 'k' }, '', ['https://gateway.example.com'], bearer],
+    [
+      'nowhere from the environment if .env names the base URL',
+      OWN,
+      CALL,
+      { OPENAI_API_KEY: 'k' },
+      'OPENAI_BASE_URL=https://gateway.example.com',
+      [],
+      {},
+    ],
+    [
+      'not to its service if the base URL is another',
+      OPENAI,
+      CALL,
+      { OPENAI_BASE_URL: 'https://gateway.example.com', OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      'the key for https://api.openai.com is missing: set OPENAI_API_KEY',
+    ],
+    [
+      'nowhere if there is none',
+      OPENAI,
+      CALL,
+      { OPENAI_API_KEY: ' ' },
+      '',
+      [],
+      'the key for https://api.openai.com is missing: set OPENAI_API_KEY',
+    ],
+    ['not to another origin', OWN, CALL, { OPENAI_API_KEY: 'k' }, '', [], refusal('https://gateway.example.com')],
+    [
+      'not to another port',
+      'https://api.openai.com:8443/v1',
+      CALL,
+      { OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      refusal('https://api.openai.com:8443'),
+    ],
+    [
+      'not to another scheme',
+      'http://api.openai.com/v1',
+      CALL,
+      { OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      refusal('http://api.openai.com'),
+    ],
+    [
+      'not to a host that ends like the service',
+      'https://evil-api.openai.com/v1',
+      CALL,
+      { OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      refusal('https://evil-api.openai.com'),
+    ],
+    [
+      'not to a name of a prototype',
+      'https://constructor/v1',
+      CALL,
+      { OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      refusal('https://constructor'),
+    ],
+    [
+      'not over plain HTTP',
+      'http://gateway.example.com/v1',
+      CALL,
+      { OPENAI_BASE_URL: 'http://gateway.example.com', OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      'the key is not sent to http://gateway.example.com over plain HTTP',
+    ],
+    [
+      'nowhere for a model on this machine',
+      'http://localhost:11434/api/chat',
+      'ollama.chat',
+      { OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      {},
+    ],
+  ])('%s [security 8]', (_, url, name, variables, file, allowed, expected) => {
+    for (const key of Object.keys(process.env))
+      if (/_(API_KEY|BASE_URL|ENDPOINT)$/.test(key)) vi.stubEnv(key, undefined);
+    for (const [key, value] of Object.entries(variables)) vi.stubEnv(key, value);
+    const folder = testFolder({ '.env': file });
+    const header = () => keyHeader(new URL(url), name, { folder, allowed });
+    if (typeof expected === 'string') expect(header).toThrow(expected);
+    else expect(header()).toEqual(expected);
+  });
+});
+
+it('runspan rerun prints the answers', async () => {
+  const { url, service } = await startRecorded();
+  const run = async (...args: string[]) => {
+    let stdout = '';
+    let stderr = '';
+    const output = {
+      stdout: { write: (text: string) => (stdout += text) },
+      stderr: { write: (text: string) => (stderr += text) },
+    };
+    const code = await main(['rerun', ...args, '--url', url], output as never);
+    return {
+      code,
+      stdout: stdout.replaceAll(/\b[\d.]+ ms\b/g, '_ ms').replaceAll(/[\da-f]{8}-[\da-f-]{27}/g, '<id>'),
+      stderr,
+    };
+  };
+  const shown = 'large · _ ms · 5 tokens (3 in, 2 out)\nYes, today.\n';
+  const answers = [1, 2].map((sample) => `sample ${sample} · ${shown}`).join('');
+  const stdout = `${answers}${url}/?trace=<id>\n`;
+  const given = [idOf(1), '--model', 'large', '--set', 'temperature=0', '--set', 'user=ada', '--samples', '2'];
+  expect(await run(...given)).toEqual({ code: 0, stdout, stderr: '' });
+  expect(JSON.parse(service.seen[0]?.body ?? '')).toEqual({ ...REQUEST, model: 'large', temperature: 0, user: 'ada' });
+  const failed = await run(idOf(1), '--model', 'bad');
+  expect(failed).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/^sample 1 · bad · _ ms · HTTP 404: no such model\n/),
+  });
+  const json = await run(idOf(1), '--json');
+  expect(JSON.parse(json.stdout)).toEqual({ sample: 0, text: 'Yes, today.', run_id: '<id>', trace_id: '<id>' });
+  expect(await run(idOf(2))).toMatchObject({ code: 1, stderr: expect.stringContaining('is not recorded') });
+  expect(await run(idOf(1), '--set', 'x')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('expected --set <path>=<value>'),
+  });
+});
