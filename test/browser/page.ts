@@ -1,13 +1,8 @@
 import type { BrowserContextOptions, Locator, Page, Request } from 'playwright-core';
 import { onTestFinished } from 'vitest';
-import {
-  createReceiver,
-  DEFAULT_SCOPE,
-  MemoryStore,
-  type Receiver,
-  type ReceiverOptions,
-  type RunOperation,
-} from '#src/receiver.ts';
+import type { Route } from '#src/receiver/http/route.ts';
+import { receiverWith } from '#src/receiver/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type Receiver, type ReceiverOptions, type RunOperation } from '#src/receiver.ts';
 import { newPage, type OpenedPage } from './connected.ts';
 
 export interface Opened extends Omit<OpenedPage, 'context'> {
@@ -27,12 +22,13 @@ export async function openPage(
   {
     path = '/',
     receiver: options,
+    routes = [],
     ...context
-  }: { path?: string; receiver?: ReceiverOptions } & BrowserContextOptions = {},
+  }: { path?: string; receiver?: ReceiverOptions; routes?: readonly Route[] } & BrowserContextOptions = {},
 ): Promise<Opened> {
   const store = new MemoryStore({ runsMax: 1_000_000, bytesMax: 2 ** 31 });
   await store.apply(DEFAULT_SCOPE, operations);
-  const receiver = await createReceiver({ store, ...options });
+  const receiver = await receiverWith({ store, ...options }, { routes });
   onTestFinished(() => receiver.close());
   // The browser also logs responses with a 4xx status, which the page expects.
   const { page, complaints } = await newPage(context, /the server responded with a status of 4/);

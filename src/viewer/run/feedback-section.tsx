@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import type { Feedback } from '../../receiver/domain/feedback.ts';
+import { type Feedback, NOTE } from '../../receiver/domain/feedback.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { api, mayChange, problemOf } from '../data/api.ts';
 import { Button, Problem, Section } from '../elements/controls.tsx';
@@ -10,8 +10,6 @@ import { visible } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
 
 const DEFAULT_KEY = 'rating';
-/** Key of feedback that is a note. Its text is the comment. */
-const NOTE_KEY = 'note';
 
 /** Submits feedback. Resolves to true if the receiver stored the feedback. */
 type Submit = (feedback: Partial<Feedback>) => Promise<boolean>;
@@ -38,7 +36,7 @@ export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () =
       <RatingButton label="Bad" icon="dislike" score={-1} submit={submit} />
     </>
   );
-  const notesFirst = feedback.toSorted((a, b) => Number(b.key === NOTE_KEY) - Number(a.key === NOTE_KEY));
+  const notesFirst = feedback.toSorted((a, b) => Number(b.key === NOTE) - Number(a.key === NOTE));
   return (
     <Section title="Feedback" note={feedback.length || undefined} controls={controls}>
       <ul class="feedback">
@@ -49,7 +47,7 @@ export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () =
       {mayChange.value && (
         <>
           <form class="line" onSubmit={(event) => void send(event, submit)}>
-            <input type="hidden" name="key" value={NOTE_KEY} />
+            <input type="hidden" name="key" value={NOTE} />
             <input class="space" name="comment" aria-label="Note" placeholder="Note" required pattern=".*\S.*" />
             <Button text="Add note" type="submit" />
           </form>

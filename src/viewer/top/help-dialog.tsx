@@ -14,7 +14,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['n', 'in a trace: next error'],
   ['m', 'Markdown or plain text'],
   ['c', 'compare two runs: press this key on each run'],
-  ['x', 'in a list: select rows, to add them to a set'],
+  ['x', 'in a list of runspan dev: select the row'],
   ['g t', 'traces'],
   ['g r', 'all runs'],
   ['g h', 'threads'],
