@@ -8,7 +8,7 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 84_608, test: 96_772 };
+const LINES = { src: 86_008, test: 97_772 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
