@@ -2,7 +2,7 @@
 // npm run bench [-- full | ingest | receiver | clickhouse | viewer | page] [--node VERSION] [options]
 //
 // Runs a benchmark after a build, with `--node` on another Node. Its child processes use the same Node. `page` only
-// generates docs/benchmarks.md.
+// generates docs/benchmarks-tables.md.
 import { build, failWith, nodeFor, run } from './run.mjs';
 
 const PROGRAMS = {

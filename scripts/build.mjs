@@ -73,10 +73,16 @@ const EXAMPLES = {
 /** Modules that do nothing when they are loaded, although their packages do not say so. */
 const WITHOUT_SIDE_EFFECTS = /[\\/](examples[\\/]chat|node_modules[\\/](@langchain|@hono|hono))[\\/]/;
 
+/** Modules of packages. Those of this package are in `node_modules/.cache`. */
+const OF_PACKAGE = /[\\/]node_modules[\\/](?!\.cache)/;
+
 /** Modules that need Node.js. On other runtimes, each of their functions throws an error. */
 const ONLY_NODE = ['clients/control-plane/upload/source-archive.js', 'delivery/process-end.js', 'delivery/spool/'];
 
-/** How packages are minified. */
+/**
+ * How code is minified. Lines are short, because Node prints the line that threw an uncaught error, and test runners
+ * print the lines around it.
+ */
 const MINIFIED = { minify: true, lineLimit: 120, legalComments: 'none', target: 'es2022', loader: 'js' };
 
 await whenChanged({ name: 'build', inputs: files, outputs: ['dist', 'node_modules/.cache/modules'] }, compile);
@@ -184,12 +190,11 @@ function withoutSchemaValidator() {
 
 /** Minifies bundled packages, which are otherwise a sixth of the installed files. */
 function minifiedPackages() {
-  const isMinified = /[\\/]node_modules[\\/](?!\.cache)/;
   return {
     name: 'minified-packages',
     // White space goes later, with the annotations by which unused code is found.
     transform: (code, id) =>
-      isMinified.test(id)
+      OF_PACKAGE.test(id)
         ? transformWithEsbuild(code, id, { ...MINIFIED, minify: false, minifyIdentifiers: true, minifySyntax: true })
         : null,
   };
@@ -367,28 +372,26 @@ function variantFiles(...kinds) {
 }
 
 /**
- * Removes comments, which keeps the installed package small. Only the ES modules for Node keep readable names for stack
- * traces, because bundlers shorten the names in the other ES modules anyway.
+ * Removes comments and shortens names, which keeps the installed package small. Only the ES modules for Node keep names
+ * for stack traces, because bundlers shorten the names in the other ES modules anyway.
  */
 function withoutComments() {
-  const options = {
-    minifyWhitespace: true,
-    minifySyntax: true,
-    // Node prints the line that threw an uncaught error, and test runners print the lines around it.
-    lineLimit: 120,
-    legalComments: 'none',
-    target: 'es2022',
-  };
   return {
     name: 'without-comments',
-    renderChunk: async (code, { fileName }, { dir, format }) =>
-      (
-        await transformWithEsbuild(code, fileName, {
-          ...options,
-          minifyIdentifiers: format === 'cjs' || dir !== compiled,
-        })
-      ).code,
+    renderChunk: async (code, { fileName, moduleIds }, { dir, format }) => {
+      const keepsNames = format === 'es' && dir === compiled && !moduleIds.every((id) => OF_PACKAGE.test(id));
+      return (await transformWithEsbuild(keepsNames ? withNames(code) : code, fileName, MINIFIED)).code;
+    },
   };
+}
+
+/**
+ * Keeps the names of functions and classes, except inside functions, and of the members of classes. esbuild shortens no
+ * name that a call of `eval` could use. Then it removes these calls, which never run.
+ */
+function withNames(code) {
+  const call = 'if (false) eval("");';
+  return `${code.replace(/^class .*\{$/gm, `$& static { ${call} }`)}\n${call}`;
 }
 
 /** Returns the packages that users install. All others are bundled. */

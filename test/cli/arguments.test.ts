@@ -97,7 +97,7 @@ describe('amounts', () => {
 
 describe('help', () => {
   const commands =
-    'init dev demo serve keys traces show test set mcp delete backup store doctor spool deployments'.split(' ');
+    'init dev demo serve keys traces show rerun test set mcp delete backup store doctor spool deployments'.split(' ');
 
   it('lists all commands', async () => {
     const { code, stdout } = await runMain(['--help']);

@@ -35,12 +35,10 @@ export async function startRecorded(
   const attachments = [{ name: 'exchange', mimeType: 'application/json', bytes }];
   const store = new MemoryStore();
   await store.apply(DEFAULT_SCOPE, [{ ...operation, attachments }, run(2, { name: 'unrecorded', run_type: 'llm' })]);
-  let url = '';
-  const receiver = () => ({ url, apiKey: undefined });
-  const routes = rerunRoutes({ folder: testFolder({}), allowed, receiver });
+  const routes = rerunRoutes({ folder: testFolder({}), allowed });
   const started = await receiverWith({ store }, { routes });
   onTestFinished(() => started.close());
-  url = started.url;
+  const { url } = started;
   const rerun = (body: object, id = idOf(1)) => lines(url, id, body);
   return { service, other, store, url, rerun, receiver: started };
 }

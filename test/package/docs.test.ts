@@ -174,7 +174,7 @@ async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
   const file = first === '--import' ? third : first;
   if (program === 'node') return existsHere(file, shell) ? [] : [file];
   if (program !== 'npx' || first !== 'runspan') return [];
-  const action = /^(keys|spool|store|deployments)$/.test(second) ? [await helpOf(second, third)] : [];
+  const action = /^(keys|set|spool|store|deployments)$/.test(second) ? [await helpOf(second, third)] : [];
   const texts = [await helpOf(), await helpOf(second), ...action];
   const own = words.slice(2, words.includes('--') ? words.indexOf('--') : undefined);
   const known = texts.flatMap((text) => text.split(/[\s,[\]=]+/));

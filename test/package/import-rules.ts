@@ -43,6 +43,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'config',
     'payload',
     'run',
+    'services',
     'http',
     'delivery',
     'instrument',

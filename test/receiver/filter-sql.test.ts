@@ -13,7 +13,7 @@ const FILTERS = [
   ...['name:a', 'name:a,b', 'name:a*,*b,*c*', 'type:llm model:x', 'status:error', 'status:success', 'project:shop'],
   ...['project:shop,lab', `trace:${TRACE}`, `run:${TRACE}`, 'thread:t user:ada', 'tag:a,b*', 'error:money'],
   ...['meta.plan', 'meta.plan:pro,b*', 'tag:a meta.plan:pro', 'meta.user_id=ada', 'feedback.liked'],
-  ...['feedback.liked>=0.5', 'feedback.topic:refund', 'latency:1s..2s'],
+  ...['feedback.liked>=0.5', 'feedback.topic:refund', 'note:a,b*', 'latency:1s..2s'],
   ...['tokens>10 input_tokens<5 output_tokens=1 cost>0.5', 'cached<50%', 'is:root'],
   ...['since:2026-11-20T07:00:00Z before:2026-11-20T08:00:00Z', 'name:a OR -(type:llm tag:x)'],
   'any(name:a tokens>1)',

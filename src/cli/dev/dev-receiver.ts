@@ -82,15 +82,14 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
   try {
     const programs = new Programs(store);
     const registration = storePath === undefined ? undefined : new Registration(storePath);
-    let url = '';
-    const routes = [programs.route, registration?.route ?? [], actionRoutes(options, () => url)].flat();
+    const routes = [programs.route, registration?.route ?? [], actionRoutes(options)].flat();
     const received: Programs['received'] = (request, operations) => programs.received(request, operations);
     const selection = options.allSpans === true ? undefined : new SpanSelection();
     const additions = { received, routes, ...(selection && { select: selection.select.bind(selection) }) };
     const listen = (port: number) => receiverWith({ ...receiverOptions(options), port, store }, additions);
     const mayMove = hasProgram && options.port === undefined;
     const receiver = await listenAt(options.port ?? DEFAULT_PORT, mayMove, listen, lines);
-    url = receiver.url;
+    const { url } = receiver;
     for (const line of lines) warn(line);
     try {
       registration?.write(url);
@@ -127,14 +126,10 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
 }
 
 /** The routes that use the keys and the folder of this process. Not served if other machines can reach the receiver. */
-function actionRoutes({ host, allowService = [] }: OwnReceiverOptions, url: () => string): readonly Route[] {
+function actionRoutes({ host, allowService = [] }: OwnReceiverOptions): readonly Route[] {
   if (host !== undefined && !isLoopback(host)) return [];
-  const { readKey, writeKey: apiKey = readKey } = receiverKeys();
   const folder = process.cwd();
-  return [
-    ...setRoutes(folder),
-    ...rerunRoutes({ folder, allowed: allowService, receiver: () => ({ url: url(), apiKey }) }),
-  ];
+  return [...setRoutes(folder), ...rerunRoutes({ folder, allowed: allowService })];
 }
 
 /** The keys that the receiver requires: one to send and to read runs, and one that can only send. */

@@ -1,79 +1,84 @@
 import { PassThrough } from 'node:stream';
+import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import { type Exchange, isExchange } from '../../integrations/fetch/exchange.ts';
-import { exactJson, type Fields, fieldsOf, isFields, parseExact, put } from '../../payload/fields.ts';
+import { defined, exactJson, type Fields, fieldsOf, isFields, parseExact, put } from '../../payload/fields.ts';
+import type { RunOperation } from '../../receiver/domain/run-message.ts';
 import type { RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import { type Call, get, idOf, type Route, type RouteResponse, readJson } from '../../receiver/http/route.ts';
 import { startRun, withContext, withRun } from '../../run/start-run.ts';
-import { createExporter, type Exporter } from '../../runspan.ts';
 import { SERVICE_ORIGINS } from '../../services/keys.ts';
+import { type RecordedRun, recordRuns } from '../../testing/record-runs.ts';
 import { CommandFailure } from '../command-line.ts';
-import { newProgramId } from '../dev/program-runs.ts';
 import { type RerunChanges, type RerunEvent, SAMPLES_MAX } from './rerun-events.ts';
 import { type ServiceRequest, send, serviceRequest } from './send.ts';
 import type { ServiceRules } from './service-key.ts';
 
-/** What the routes need to know of the receiver that serves them. */
-export interface RerunOptions extends ServiceRules {
-  /** The receiver's address and a key with which it accepts runs. */
-  readonly receiver: () => { readonly url: string; readonly apiKey: string | undefined };
-}
-
 const BODY_MAX = 64 * 1024 * 1024;
 
 /** The routes that send a recorded model call again, with the keys of this process. */
-export function rerunRoutes(options: RerunOptions): readonly Route[] {
+export function rerunRoutes(rules: ServiceRules): readonly Route[] {
   return [
-    get('/query/rerun', () => ({ status: 200, body: { services: [...SERVICE_ORIGINS, ...options.allowed] } })),
-    { method: 'POST', path: '/query/runs/:id/rerun', admission: 'admin', handle: (call) => rerun(call, options) },
+    get('/query/rerun', () => ({ status: 200, body: { services: [...SERVICE_ORIGINS, ...rules.allowed] } })),
+    { method: 'POST', path: '/query/runs/:id/rerun', admission: 'admin', handle: (call) => rerun(call, rules) },
   ];
 }
 
-async function rerun(call: Call, options: RerunOptions): Promise<RouteResponse> {
+async function rerun(call: Call, rules: ServiceRules): Promise<RouteResponse> {
   const { request, set = {}, samples = 1 } = checked(await readJson(call, BODY_MAX));
   const [run, exchange] = await exchangeOf(call, idOf(call));
-  const prepared = refusedIfNot(() => serviceRequest(exchange, changed(request ?? exchange.request, set), options));
-  const { url, apiKey } = options.receiver();
-  const exporter = createExporter({
-    ...{ endpoint: url, tracing: true, protocol: 'runs', sampleRate: 1, keep: [], durability: 'memory' },
-    // The traces are not those of the command's program.
-    headers: { 'x-runspan-program': newProgramId() },
-    ...(apiKey !== undefined && { apiKey }),
-    ...(run.session_name !== undefined && { project: run.session_name }),
-  });
+  const prepared = refusedIfNot(() => serviceRequest(exchange, changed(request ?? exchange.request, set), rules));
   return {
     status: 200,
     headers: { 'content-type': 'application/x-ndjson' },
     content: (left) => {
       const lines = new PassThrough({ encoding: 'utf8' });
       const write = (event: RerunEvent): void => void lines.write(`${JSON.stringify(event)}\n`);
-      void sendAll(prepared, run, samples, exporter, left, write).finally(() => lines.end());
+      sendAll(call, { request: prepared, run, samples, left, write })
+        .catch((error) => diagnostics.error(`the answers of a rerun could not be stored: ${messageOf(error)}`))
+        .finally(() => lines.end());
       return lines;
     },
   };
 }
 
-/** Sends all samples at once, and records them in one trace. Never rejects. */
-async function sendAll(
-  request: ServiceRequest,
-  { id, name }: RunDetails,
-  samples: number,
-  exporter: Exporter,
-  left: AbortSignal,
-  write: (event: RerunEvent) => void,
-): Promise<void> {
-  const root = startRun({ name: `rerun of ${name}`, exporter, inputs: { rerun_of: id, samples } });
+interface Rerun {
+  readonly request: ServiceRequest;
+  /** The run with the recorded request. */
+  readonly run: RunDetails;
+  readonly samples: number;
+  /** Aborts if the client leaves or the receiver closes. */
+  readonly left: AbortSignal;
+  readonly write: (event: RerunEvent) => void;
+}
+
+/** Sends all samples at once, and stores them as one trace. */
+async function sendAll({ store, scope }: Call, { request, run, samples, left, write }: Rerun): Promise<void> {
+  const { id, name, session_name: project } = run;
+  const recorder = recordRuns(defined({ project }));
+  // Records only the runs that name its exporter.
+  recorder.stop();
+  const root = startRun({ name: `rerun of ${name}`, exporter: recorder.exporter, inputs: { rerun_of: id, samples } });
+  const apply = async () => store.apply(scope, await Promise.all(recorder.runs.map(operationOf)));
   const one = async (sample: number): Promise<void> => {
-    const metadata = { rerun_of: id };
-    const sent = withContext({ metadata }, () => send(request, left, (text) => write({ sample, text })));
-    const { runId, error } = await sent;
-    await exporter.flush();
+    const { runId, error } = await withContext({ metadata: { rerun_of: id } }, () =>
+      send(request, left, (text) => write({ sample, text })),
+    );
+    await apply();
     write({ sample, run_id: runId, trace_id: root.traceId, ...(error !== undefined && { error }) });
   };
   await withRun(root, () => Promise.all(Array.from({ length: samples }, (_, sample) => one(sample))));
   root.end();
-  await exporter.close();
+  await apply();
+}
+
+async function operationOf({ id, attachments = [], ...fields }: RecordedRun): Promise<RunOperation> {
+  const whole = attachments.map(async ({ bytes, ...rest }) => ({
+    ...rest,
+    bytes: bytes instanceof Blob ? new Uint8Array(await bytes.arrayBuffer()) : bytes,
+  }));
+  return { kind: 'post', id, fields, attachments: await Promise.all(whole) };
 }
 
 function checked(body: unknown): RerunChanges {

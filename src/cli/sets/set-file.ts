@@ -15,7 +15,7 @@ type Added = { readonly added: number; readonly kept: number; readonly file: str
  * person may have edited them: `kept` is the number of runs that the set already has. Throws if the file cannot be used.
  */
 export function appendExamples(folder: string, name: string, examples: ReadonlyMap<string, string>): Added {
-  if (!NAME.test(name)) throw new UsageError('expected 1 to 64 letters, digits, . _ or -, no leading dot, no ..');
+  if (!NAME.test(name)) throw new UsageError('the name has 1 to 64 letters, digits, . _ -, no .. or leading dot');
   const file = `${FOLDER}/${name}.jsonl`;
   mkdirSync(join(folder, FOLDER), { recursive: true });
   if (!isFolder(join(folder, FOLDER))) throw new CommandFailure(`${FOLDER} is a symbolic link`);

@@ -1,7 +1,7 @@
 import { exactJson } from '../../payload/fields.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import { comparable, mayBeCut } from './comparable.ts';
-import type { Feedback } from './feedback.ts';
+import { type Feedback, NOTE } from './feedback.ts';
 import type { SortKey, TextField } from './query.ts';
 import type { RunFields } from './run-message.ts';
 import type { ProjectSummary, RunSummary, TraceOutcome, Usage } from './run-view.ts';
@@ -55,7 +55,9 @@ export function textsOf(
   }
 }
 
-export function feedbackTexts({ score, value }: Pick<Feedback, 'score' | 'value'>): string[] {
+/** Returns the texts that filters compare: the comment of a note, or the score and the value of other feedback. */
+export function feedbackTexts({ key, score, value, comment }: Feedback): string[] {
+  if (key === NOTE) return comment ? [comparable(comment)] : [];
   const number = score === undefined ? undefined : Number(score);
   return [score, number, value].filter((one) => one !== undefined).map(metadataText);
 }

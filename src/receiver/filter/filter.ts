@@ -17,9 +17,9 @@ export interface Bound {
 
 /**
  * Compares one field of a run. The run matches if one of the field's values matches any of `values`, or all of
- * `bounds`. If neither is given, the run must have a value. The value of `feedback` is the score, or the field `value`.
- * `root` and `internal` have neither: the run must be the root of its trace, or a framework must have added it for itself.
- * `outcome` is that of the trace.
+ * `bounds`. If neither is given, the run must have a value. The value of `feedback` is the score or the field `value`, that
+ * of a note the comment. `root` and `internal` have neither: the run must be the root of its trace, or a framework must have
+ * added it for itself. `outcome` is that of the trace.
  */
 export interface Comparison {
   readonly field: TextField | AmountField | 'feedback' | 'root' | 'internal' | 'outcome';

@@ -240,13 +240,15 @@ class FilterParser {
   #fieldCondition(): FilterNode | TopLevel | undefined {
     const [label, key = '', operator = ''] = this.#eat(FIELD) ?? [];
     if (label === undefined) return undefined;
+    const isEqual = operator === ':' || operator === '=';
+    // `note` is not among the keys that a mistyping may mean, because `node:` begins the names of Node's modules.
+    if (key === 'note' && isEqual) return this.#counted({ field: 'feedback', key, values: this.#patterns(label) });
     const meant = nearWord(key, KEYS);
     if (meant !== undefined) {
       const [value = ''] = this.#eat(MISTYPED) ?? [];
       const shown = value.length > 80 ? `${value.slice(0, 80)}…` : value;
       return this.#fail(`unknown key "${key}": did you mean ${meant}${operator}${shown}?`);
     }
-    const isEqual = operator === ':' || operator === '=';
     if (Object.hasOwn(AMOUNTS, key) && operator !== '!=') {
       const field = key as AmountField;
       return this.#counted({ field, bounds: this.#bounds(label, isEqual ? ':' : operator, ...AMOUNTS[field]) });

@@ -135,8 +135,9 @@ const aFeedbackId = fc.constantFrom('f1', 'f2');
 const aFeedback: fc.Arbitrary<Feedback> = fc.record({
   id: aFeedbackId,
   run_id: anId,
-  key: fc.constantFrom('liked', 'comment'),
+  key: fc.constantFrom('liked', 'comment', 'note'),
   score: fc.constantFrom(1, 0, true),
+  comment: fc.constantFrom('', 'apple', 'Ä*b'),
   created_at: fc.constant('2026-11-20T07:00:00Z'),
   modified_at: aTime,
 });
@@ -291,7 +292,7 @@ const CONDITIONS = `name:apple name:*p* name:Ä* name:*n name:*?* name:*%* type:
   status:success,pending status:*e* project:shop project:desk project:*a* user:ada user:* thread:ada,cancelled model:*d*
   model:ada tag:apple tag:*ppl* tag:"東京",a_b error:NO error:* is:root is:internal
   meta.user_id meta.user_id:ada meta.user_id:7 meta.thread_id:null meta.end_reason:*l* meta.thread_id:cancelled,7
-  feedback.liked feedback.liked>0 feedback.comment:true feedback.liked:1
+  feedback.liked feedback.liked>0 feedback.comment:true feedback.liked:1 note:apple note:*b* note:*
   latency>10s latency:..1m tokens>1 input_tokens:0..7 output_tokens>0 cost>=1.5 cached<50% cached:0.5..`;
 const aCondition = fc.constantFrom(
   ...CONDITIONS.split(/\s+/),

@@ -230,7 +230,9 @@ async function applyFiltered(store: Store): Promise<void> {
   await store.addFeedback(SCOPE, feedback(11, { id: id(901), key: 'liked', score: 0.25 }));
   await store.addFeedback(SCOPE, feedback(11, { id: id(902), key: 'liked', score: 0.75 }));
   await store.addFeedback(SCOPE, { ...feedback(12, { id: id(903), key: 'topic', value: 'refund' }), score: true });
-  await store.addFeedback(SCOPE, feedback(14, { id: id(904), key: 'liked', score: 1 }));
+  await store.addFeedback(SCOPE, feedback(14, { id: id(904), key: 'liked', score: 1, comment: 'wrong price' }));
+  await store.addFeedback(SCOPE, feedback(12, { id: id(905), key: 'note', comment: 'wrong price' }));
+  await store.addFeedback(SCOPE, feedback(14, { id: id(906), key: 'note', score: 0.25 }));
 }
 
 /** Filters, the runs that they select, and the roots of the traces that they select. */
@@ -301,6 +303,13 @@ const FILTER_TEXTS: readonly (readonly [filter: string, runs: number[], roots?: 
   ['feedback.topic:true', [12], []],
   ['feedback.topic>=1', [12], []],
   ['-feedback.liked', [12, 13, 15], [15]],
+  ['note:"wrong price"', [12], []],
+  ['note=x,w*', [12], []],
+  ['note:*price*', [12], []],
+  ['note:price', []],
+  ['note:*', [12], []],
+  ['note:0.25', []],
+  ['-note:*', [11, 13, 14, 15], [11, 14, 15]],
   ['latency>=1500ms', [11, 14]],
   ['latency>1.5', [14]],
   ['latency<1500ms', [12], []],
@@ -367,7 +376,7 @@ const languages: StoreCase[] = [
       ['tags', { field: 'tag' }, 'eu 2, prod 1'],
       ['metadata keys', { field: 'meta', text: 'e' }, 'user_id 2, a key 1, deep 1, thread_id 1'],
       ['metadata values', { field: 'meta.plan' }, 'null 1, pro 1'],
-      ['feedback', { field: 'feedback' }, 'liked 2, topic 1'],
+      ['feedback', { field: 'feedback' }, 'liked 2, note 2, topic 1'],
     ],
     async (store, [, query, expected]) => {
       await applyFiltered(store);
