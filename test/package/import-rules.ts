@@ -118,7 +118,7 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   'viewer → receiver': (target, found) =>
     found.typeOnly ||
     target.startsWith('receiver/filter/') ||
-    /^receiver\/domain\/(call-records|derived-tools|path-segment|query-keys|run-view)\.ts$/.test(target),
+    /^receiver\/domain\/(call-records|derived-tools|feedback|path-segment|query-keys|run-view)\.ts$/.test(target),
 };
 
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */
