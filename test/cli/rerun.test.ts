@@ -307,7 +307,7 @@ it('runspan rerun prints the answers', async () => {
   };
   const shown = 'large · _ ms · 5 tokens (3 in, 2 out)\nYes, today.\n';
   const answers = [1, 2].map((sample) => `sample ${sample} · ${shown}`).join('');
-  const stdout = `${answers}${url}/?trace=<id>\n`;
+  const stdout = `${answers}${url}/?trace=<id>\nKeep it: npx runspan set add <name> run:<id> --runs\n`;
   const given = [idOf(1), '--model', 'large', '--set', 'temperature=0', '--set', 'user=ada', '--samples', '2'];
   expect(await run(...given)).toEqual({ code: 0, stdout, stderr: '' });
   expect(JSON.parse(service.seen[0]?.body ?? '')).toEqual({ ...REQUEST, model: 'large', temperature: 0, user: 'ada' });

@@ -37,8 +37,11 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
           answers.push(answer);
           stdout.write(json ? `${visibleJson(JSON.stringify(answer))}\n` : `${await shown(source, answer)}\n`);
         }
-        const traceId = answers[0]?.trace_id ?? '';
-        if (!json) stdout.write(`${source.address}${pagePath({ id: traceId, traceId })}\n`);
+        const { trace_id: traceId, run_id: runId } = answers[0] ?? {};
+        if (!json && traceId !== undefined)
+          stdout.write(
+            `${source.address}${pagePath({ id: traceId, traceId })}\nKeep it: npx runspan set add <name> run:${runId} --runs\n`,
+          );
         if (answers.length < samples || answers.some(({ error }) => error !== undefined)) endAs(1);
       });
     });
