@@ -15,6 +15,7 @@ const ThreadsView = lazy(() => import('./threads/thread-view.tsx'));
 const UsersView = lazy(() => import('./threads/users-view.tsx'));
 const StatisticsView = lazy(() => import('./statistics/statistics-view.tsx'));
 const CompareView = lazy(() => import('./compare/compare-view.tsx'));
+const RerunView = lazy(() => import('./rerun/rerun-view.tsx'));
 
 document.addEventListener('visibilitychange', () => void listen());
 addEventListener('hashchange', () => void logInFromAddress());
@@ -44,5 +45,6 @@ function Content(): JSX.Element {
   if (view === 'users') return <UsersView />;
   if (view === 'statistics') return <StatisticsView />;
   if (view === 'compare') return <CompareView />;
+  if (view === 'rerun') return <RerunView />;
   return <ListView key={view} view={view} />;
 }

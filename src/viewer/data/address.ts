@@ -1,7 +1,7 @@
 import type { GroupKey, SortKey } from '../../receiver/domain/query.ts';
 import { isGroupKey, SORT_KEYS } from '../../receiver/domain/query-keys.ts';
 
-export type View = 'traces' | 'runs' | 'threads' | 'users' | 'statistics' | 'compare';
+export type View = 'traces' | 'runs' | 'threads' | 'users' | 'statistics' | 'compare' | 'rerun';
 
 /** The part of the page state that is stored in the URL. */
 export interface Address {
@@ -22,7 +22,7 @@ export interface Address {
   readonly base?: string | undefined;
 }
 
-const VIEWS: readonly View[] = ['traces', 'runs', 'threads', 'users', 'statistics', 'compare'];
+const VIEWS: readonly View[] = ['traces', 'runs', 'threads', 'users', 'statistics', 'compare', 'rerun'];
 
 /**
  * Parses the query string of the URL. Replaces unknown values with defaults, so that old links still work. The fields have

@@ -111,7 +111,7 @@ export function problemOf(error: unknown): string | undefined {
   return 'The receiver does not respond. Check whether the receiver is running.';
 }
 
-async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> {
+export async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> {
   if (saved !== undefined) {
     if (!saved.responses.has(path)) throw new ApiError(404, 'Left out of this file, because the trace is too large.');
     return saved.responses.get(path) as Result;
@@ -148,7 +148,7 @@ async function remove({ kind, id }: DeletionTarget, search: string, signal?: Abo
   return response.status === 409 ? response.json() : parseResponse(response);
 }
 
-async function parseResponse<Result>(response: Response): Promise<Result> {
+export async function parseResponse<Result>(response: Response): Promise<Result> {
   if (response.ok) return response.status === 204 ? (undefined as Result) : parseExact(await response.text());
   if (response.status === 401) isLocked.value = true;
   const detail = parseDetail(await response.text());

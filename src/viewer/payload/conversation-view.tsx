@@ -25,8 +25,15 @@ export interface AttachmentOwner {
   readonly attachments?: readonly AttachmentInfo[];
 }
 
-export function ConversationView(props: { messages: readonly Message[]; run: AttachmentOwner }): JSX.Element {
-  const { messages, run } = props;
+/** Returns a field for a part, or undefined if the part is only shown. */
+type Edit = ((part: Part) => JSX.Element | undefined) | undefined;
+
+export function ConversationView(props: {
+  messages: readonly Message[];
+  run: AttachmentOwner;
+  edit?: Edit;
+}): JSX.Element {
+  const { messages, run, edit } = props;
   const [count, setCount] = useState(PAGE);
   const hidden = Math.max(0, messages.length - count);
   return (
@@ -50,7 +57,7 @@ export function ConversationView(props: { messages: readonly Message[]; run: Att
             {name !== undefined && <span class="note"> {visible(name)}</span>}
           </p>
           <div class="parts">
-            <Parts parts={parts} run={run} />
+            <Parts parts={parts} run={run} edit={edit} />
           </div>
         </li>
       ))}
@@ -58,14 +65,9 @@ export function ConversationView(props: { messages: readonly Message[]; run: Att
   );
 }
 
-export function Parts({ parts, run }: { parts: readonly Part[]; run: AttachmentOwner }): JSX.Element {
-  return (
-    <>
-      {parts.map((part, index) => (
-        <PartView key={index} part={part} run={run} />
-      ))}
-    </>
-  );
+export function Parts(props: { parts: readonly Part[]; run: AttachmentOwner; edit?: Edit }): JSX.Element {
+  const { parts, run, edit } = props;
+  return <>{parts.map((part, index) => edit?.(part) ?? <PartView key={index} part={part} run={run} />)}</>;
 }
 
 function PartView({ part, run }: { part: Part; run: AttachmentOwner }): JSX.Element {

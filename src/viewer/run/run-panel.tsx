@@ -3,15 +3,16 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { defined, fieldsOf, firstText, listOf } from '../../payload/fields.ts';
 import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
-import type { RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
-import { api } from '../data/api.ts';
+import type { RunDetails, RunOutline, RunSummary } from '../../receiver/domain/run-view.ts';
+import { api, get, mayChange } from '../data/api.ts';
+import { metadataCondition } from '../data/filter.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
-import { compare, compared } from '../data/navigation.ts';
+import { compare, compared, go } from '../data/navigation.ts';
 import { usePayload } from '../data/payloads.ts';
 import { isMarkdown, toggle } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
-import { CopyButton, Link, Paged, Pending, Problem, Section, Switch, Toggle } from '../elements/controls.tsx';
-import { bytes, duration, millisecondsAt } from '../elements/figures.ts';
+import { Button, CopyButton, Link, Paged, Pending, Problem, Section, Switch, Toggle } from '../elements/controls.tsx';
+import { bytes, duration, latencyOf, millisecondsAt, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
@@ -99,6 +100,7 @@ function RunContent({ run, model, canTalk, reload }: ContentProps): JSX.Element 
     <>
       <RunFacts run={isRoot(model, run.id) ? ofTrace(model, call) : call} isTrace={isRoot(model, run.id)} />
       {saved === undefined && <CacheNote run={run} />}
+      <RerunSection records={records} />
       {canTalk ? (
         <RunConversation run={call} model={model} isJson={form.value === 'JSON'} />
       ) : (
@@ -207,4 +209,39 @@ function CacheNote({ run }: { run: RunDetails }): JSX.Element | null {
       <Link to={{ view: 'compare', base, run: id }}>Compare</Link>
     </p>
   );
+}
+
+/** The runs that repeat a model call, and a button that opens its editor. Empty if the call cannot be sent again. */
+function RerunSection({ records }: { records: readonly RunDetails[] }): JSX.Element | null {
+  const id = mayChange.value && saved === undefined ? records.find(exchangeOf)?.id : undefined;
+  const { value: services } = useLive(id, (signal) => get('/query/rerun', signal));
+  const query = new URLSearchParams({ filter: metadataCondition('rerun_of', `${id}`) });
+  const options = { isStale: () => true, pauseMsMin: 2_000 };
+  const { value } = useLive(services === undefined ? undefined : id, (signal) => api.runs(query, signal), options);
+  if (id === undefined || value === undefined) return null;
+  const button = <Button text="Run again" onClick={() => go({ view: 'rerun', run: id })} />;
+  return (
+    <Section title="Reruns" note={value.items.length || undefined} controls={button}>
+      {value.items.map((run) => (
+        <RerunLine key={run.id} run={run} base={id} />
+      ))}
+    </Section>
+  );
+}
+
+/** Figures of a run, with links to the run and to its comparison with the run `base`. */
+export function RerunLine({ run, base }: { run: RunSummary; base: string }): JSX.Element {
+  const figures = [latencyOf(run), ...usageTitle(run.usage).split('\n')].filter(Boolean);
+  return (
+    <p class="line">
+      <Link to={{ view: 'traces', trace: run.trace_id, run: run.id }}>{visible(run.model ?? run.name)}</Link>
+      <StatusMark status={run.status} /> <span class="note">{figures.join(' · ')}</span>
+      {run.id !== base && <Link to={{ view: 'compare', base, run: run.id }}>Compare</Link>}
+    </p>
+  );
+}
+
+/** Returns the name of the attachment with the last request and response of a run. */
+export function exchangeOf({ attachments = [] }: RunDetails): string | undefined {
+  return attachments.findLast(({ name }) => /^exchange(-\d+)?$/.test(name))?.name;
 }
