@@ -94,7 +94,7 @@ async function answer(
   const init: RequestInit = { method: 'POST', headers, body, redirect: 'manual', signal };
   const response = (await fetched(url, init)) as Response;
   const fold = bodyReader(reader, response.headers.get('content-type') ?? '').fold?.();
-  let nextMs = performance.now() + TEXT_EVERY_MS;
+  let nextMs = 0;
   for await (const chunk of response.body ?? []) {
     fold?.add(chunk, false);
     if (!response.ok || performance.now() < nextMs) continue;
