@@ -59,7 +59,7 @@ async function sendAll({ store, scope }: Call, { request, run, samples, left, wr
   const recorder = recordRuns(defined({ project }));
   // Records only the runs that name its exporter.
   recorder.stop();
-  const root = startRun({ name: `rerun of ${name}`, exporter: recorder.exporter, inputs: { rerun_of: id, samples } });
+  const root = startRun({ name: `rerun of ${name}`, exporter: recorder.exporter });
   const apply = async () => store.apply(scope, await Promise.all(recorder.runs.map(operationOf)));
   const one = async (sample: number): Promise<void> => {
     const { runId, error } = await withContext({ metadata: { rerun_of: id } }, () =>

@@ -114,11 +114,13 @@ function MessageFields({ rerun }: { rerun: Rerun }): JSX.Element {
   const messages = useMemo(() => messagesOfInputs(request) ?? [], []);
   const paths = useMemo(() => pathsOfTexts(request, messages), []);
   const others = Object.keys(without(request, new Set([...paths.values()].map(([key = '']) => key))));
+  const isLong = (key: string): boolean => typeof request[key] === 'object';
   const edit = (path: Path | undefined) => path && <Field key={path.join('.')} rerun={rerun} path={path} />;
   return (
     <>
-      {others.map((key) => edit([key]))}
+      {others.filter((key) => !isLong(key)).map((key) => edit([key]))}
       <ConversationView messages={messages} run={rerun.run} edit={(part) => edit(paths.get(part))} />
+      {others.filter(isLong).map((key) => edit([key]))}
     </>
   );
 }
