@@ -70,6 +70,8 @@ export function receiverAt(url: URL, file?: string): ReceiverSource {
 const RESPONSE_MAX_MS = 30_000;
 export class NoReceiver extends CommandFailure {}
 
+type Method = 'GET' | 'POST' | 'DELETE';
+
 /** Reads runs from a receiver over HTTP. Throws if the receiver does not respond or returns an error. */
 class ReceiverSource implements RunSource {
   readonly #url: URL;
@@ -106,6 +108,9 @@ class ReceiverSource implements RunSource {
 
   saved: RunSource['saved'] = (traceId) => this.#text(`traces/${traceId}/export?format=html`);
 
+  /** Stores the runs and the feedback of an export. */
+  import = (text: string): Promise<RunCounts | undefined> => this.#json('import', 'runs', 'POST', text);
+
   /** Deletes traces, or only counts their runs. Returns undefined if there are none. */
   remove({ kind, id }: DeletionTarget, isConfirmed: boolean): Promise<RunCounts | undefined> {
     const path = `${kind}s/${pathSegment(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
@@ -130,8 +135,8 @@ class ReceiverSource implements RunSource {
   }
 
   /** Returns an object, or undefined if the run or trace does not exist. `field` is a field that every receiver sends. */
-  async #json<Body>(path: string, field?: string, method?: 'DELETE'): Promise<Body | undefined> {
-    const text = await this.#text(path, method);
+  async #json<Body>(path: string, field?: string, method?: Method, sent?: string): Promise<Body | undefined> {
+    const text = await this.#text(path, method, sent);
     if (text === undefined) return undefined;
     const body = parsedJson(text);
     if (body === text) throw this.#notReceiver('responded without JSON');
@@ -141,8 +146,8 @@ class ReceiverSource implements RunSource {
   }
 
   /** Returns the response body, or undefined if the run or trace does not exist. */
-  async #text(path: string, method?: 'DELETE'): Promise<string | undefined> {
-    const { response, text } = await this.#request(path, method);
+  async #text(path: string, method?: Method, sent?: string): Promise<string | undefined> {
+    const { response, text } = await this.#request(path, method, sent);
     const { status } = response;
     // The receiver responds with status 409 to a `DELETE` request that is not confirmed.
     if (response.ok || (status === 409 && method === 'DELETE')) return text;
@@ -169,7 +174,7 @@ class ReceiverSource implements RunSource {
     return new CommandFailure(`${this.address} ${response}: this is not the URL of a receiver`);
   }
 
-  async #request(path: string, method: 'GET' | 'DELETE' = 'GET'): Promise<{ response: Response; text: string }> {
+  async #request(path: string, method: Method = 'GET', sent?: string): Promise<{ response: Response; text: string }> {
     // After the first request, another program may listen on the port of a receiver that has ended.
     const isProved = this.#file === undefined || this.#isProved;
     this.#isProved = false;
@@ -180,7 +185,8 @@ class ReceiverSource implements RunSource {
     try {
       const response = await fetch(new URL(`query/${path}`, base), {
         method,
-        headers: this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey },
+        headers: defined({ 'x-api-key': this.#apiKey, 'content-type': sent && 'application/json' }),
+        ...defined({ body: sent }),
         redirect: 'manual',
         signal: AbortSignal.timeout(RESPONSE_MAX_MS),
       });
