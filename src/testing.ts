@@ -13,6 +13,7 @@ export type { RouteResponse } from './receiver/http/route.ts';
 export type { ReplayMode } from './replay/fixture.ts';
 export type { Replayed } from './replay/replayed.ts';
 export { type ReplayOptions, replay } from './replay/run-replay.ts';
+export { runSet, type SetExample, type SetOptions } from './replay/run-set.ts';
 export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
 export type { ThreadOptions } from './run/run-options.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';

@@ -6,6 +6,7 @@ export const errorCodes = {
   RUNSPAN_RUN_NOT_FOUND: 'The recorder has no run with this name, or more than one.',
   RUNSPAN_REPLAY_MISMATCH: 'A replayed program makes other model calls than the recorded ones.',
   RUNSPAN_REPLAY_FAILED: 'A replayed program records no such trace, or takes too long.',
+  RUNSPAN_SET_FAILED: 'A case of a set has failed, or nothing was judged.',
   RUNSPAN_ADDRESS_IN_USE: 'The receiver cannot listen because another program uses the port.',
   RUNSPAN_LISTEN_FAILED: 'The receiver cannot listen on the given host and port.',
   RUNSPAN_SQLITE_MISSING: 'The store requires SQLite, which is not available.',

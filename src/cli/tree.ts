@@ -237,19 +237,20 @@ export function drawRun(
   ].join(paint('glyph', SEPARATOR));
 }
 
-/**
- * Formats the tokens and the cost of a trace with several calls. If the cost of a call is not known, the sum would be too
- * low, and is omitted.
- */
+/** Formats the tokens and the cost of a trace with several calls. */
 function totalTexts([root, ...others]: readonly RunTree[]): string[] {
   if (root === undefined || others.length > 0 || root.run.usage !== undefined) return [];
-  const calls = [...depthFirst([root])].flatMap(([{ run }]) =>
-    run.usage === undefined || run.usage_counts === false ? [] : [run],
-  );
-  if (calls.length < 2) return [];
+  const runs = [...depthFirst([root])].map(([{ run }]) => run);
+  return sumTexts(runs, 2);
+}
+
+/** Formats the sum of the usage of calls. If the cost of a call is not known, the sum would be too low, and is omitted. */
+export function sumTexts(runs: readonly TreeRun[], callsMin = 1): string[] {
+  const calls = runs.flatMap((run) => (run.usage === undefined || run.usage_counts === false ? [] : run.usage));
+  if (calls.length < callsMin) return [];
   const { input_tokens, output_tokens, total_tokens, total_cost } =
-    calls.map(({ usage }) => usage).reduce(sumOfUsage) ?? {};
-  const cost = calls.every(({ usage }) => usage?.total_cost !== undefined) ? total_cost : undefined;
+    calls.reduce<Usage | undefined>(sumOfUsage, undefined) ?? {};
+  const cost = calls.every((usage) => usage.total_cost !== undefined) ? total_cost : undefined;
   return usageTexts({ usage: defined({ input_tokens, output_tokens, total_tokens, total_cost: cost }) });
 }
 

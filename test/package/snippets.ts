@@ -8,7 +8,7 @@ export interface Snippet {
   readonly code: string;
   /** The reason in a comment `<!-- not run: reason -->` on the line above. */
   readonly notRun: string | undefined;
-  /** Whether only the tests against peer packages or on other runtimes run the snippet. */
+  /** Whether only tests of programs, against peer packages or on other runtimes run the snippet. */
   readonly isOfPeers: boolean;
   /** The folder that the snippet is run in, for example `examples/hello`. */
   readonly folder: string | undefined;
@@ -58,7 +58,7 @@ function add(snippets: Snippet[], { place, language, file, above, code }: Block)
     return;
   }
   const notRun = /^<!-- not run: (.+) -->$/.exec(above)?.[1];
-  const ofPeers = /^<!-- run (?:in (\S+) )?by npm run test:(?:peers|runtimes) -->$/.exec(above);
+  const ofPeers = /^<!-- run (?:in (\S+) )?by npm (?:test|run test:(?:peers|runtimes)) -->$/.exec(above);
   snippets.push({
     place,
     language,

@@ -9,7 +9,7 @@ import { laterNode } from './later-node.ts';
 
 const today = join(root, 'test/peers/today');
 const formats = join(root, 'test/peers/module-formats');
-const files = guide('docs/testing.md').filter(({ file }) => file !== undefined);
+const files = guide('docs/testing.md').filter(({ file = 'test/' }) => !file.startsWith('test/'));
 const vitestFiles = [
   ...files.filter(({ file = '' }) => !file.startsWith('jest.')),
   { file: 'package.json', code: '{ "type": "module" }' },

@@ -78,6 +78,8 @@ class Refusal extends CommandFailure {}
 /** Time limit of a rerun in milliseconds, longer than that of the requests to the service. */
 const RERUN_MAX_MS = 660_000;
 
+type Method = 'GET' | 'POST' | 'DELETE';
+
 /** Reads runs from a receiver over HTTP. Throws if the receiver does not respond or returns an error. */
 export class ReceiverSource implements RunSource {
   readonly #url: URL;
@@ -116,6 +118,9 @@ export class ReceiverSource implements RunSource {
 
   saved: RunSource['saved'] = (traceId) => this.#text(`traces/${traceId}/export?format=html`);
 
+  /** Stores the runs and the feedback of an export. */
+  import = (text: string): Promise<RunCounts | undefined> => this.#json('import', 'runs', 'POST', text);
+
   /** Deletes traces, or only counts their runs. Returns undefined if there are none. */
   remove({ kind, id }: DeletionTarget, isConfirmed: boolean): Promise<RunCounts | undefined> {
     const path = `${kind}s/${pathSegment(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
@@ -132,7 +137,7 @@ export class ReceiverSource implements RunSource {
   async *rerun(runId: string, changes: RerunChanges, signal?: AbortSignal): AsyncGenerator<RerunEvent> {
     const limit = AbortSignal.timeout(RERUN_MAX_MS);
     const response = await this.#send(`runs/${runId}/rerun`, {
-      ...{ method: 'POST', body: JSON.stringify(changes), headers: { 'content-type': 'application/json' } },
+      ...{ method: 'POST', body: JSON.stringify(changes) },
       signal: signal === undefined ? limit : AbortSignal.any([signal, limit]),
     });
     if (!response.ok) throw this.#refusal(response, await response.text());
@@ -152,8 +157,8 @@ export class ReceiverSource implements RunSource {
   }
 
   /** Returns an object, or undefined if the run or trace does not exist. `field` is a field that every receiver sends. */
-  async #json<Body>(path: string, field?: string, method?: 'DELETE'): Promise<Body | undefined> {
-    const text = await this.#text(path, method);
+  async #json<Body>(path: string, field?: string, method?: Method, sent?: string): Promise<Body | undefined> {
+    const text = await this.#text(path, method, sent);
     if (text === undefined) return undefined;
     const body = parsedJson(text);
     if (body === text) throw this.#notReceiver('responded without JSON');
@@ -163,8 +168,8 @@ export class ReceiverSource implements RunSource {
   }
 
   /** Returns the response body, or undefined if the run or trace does not exist. */
-  async #text(path: string, method?: 'DELETE'): Promise<string | undefined> {
-    const { response, text } = await this.#request(path, method);
+  async #text(path: string, method?: Method, sent?: string): Promise<string | undefined> {
+    const { response, text } = await this.#request(path, method, sent);
     const { status } = response;
     // The receiver responds with status 409 to a `DELETE` request that is not confirmed.
     if (response.ok || (status === 409 && method === 'DELETE')) return text;
@@ -195,8 +200,12 @@ export class ReceiverSource implements RunSource {
     return new CommandFailure(`${this.address} ${response}: this is not the URL of a receiver`);
   }
 
-  async #request(path: string, method: 'GET' | 'DELETE' = 'GET'): Promise<{ response: Response; text: string }> {
-    const response = await this.#send(path, { method, signal: AbortSignal.timeout(RESPONSE_MAX_MS) });
+  async #request(path: string, method: Method = 'GET', body?: string): Promise<{ response: Response; text: string }> {
+    const response = await this.#send(path, {
+      method,
+      ...defined({ body }),
+      signal: AbortSignal.timeout(RESPONSE_MAX_MS),
+    });
     return { response, text: await response.text().catch(this.#lost) };
   }
 
@@ -208,8 +217,7 @@ export class ReceiverSource implements RunSource {
       throw new NoReceiver(`the receiver of the store has ended, or does not respond at ${this.#url.origin}`);
     }
     const base = this.#url.href.endsWith('/') ? this.#url : `${this.#url.href}/`;
-    const key = this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey };
-    const headers = { ...init.headers, ...key };
+    const headers = defined({ 'x-api-key': this.#apiKey, 'content-type': init.body && 'application/json' });
     return fetch(new URL(`query/${path}`, base), { ...init, headers, redirect: 'manual' }).catch(this.#lost);
   }
 

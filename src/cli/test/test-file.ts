@@ -69,6 +69,29 @@ export function testText(source: TestSource, syntax: TestSyntax): string {
   ].join('\n');
 }
 
+/** Returns the test of a set. No trace tells which function has recorded the runs, so that the user completes it. */
+export function setTestText(set: string, { runner, isCommonJs, isTypeScript }: TestSyntax): string {
+  const isScript = isCommonJs && !isTypeScript;
+  const imported = (names: string, from: string): string =>
+    isScript ? `const ${names} = require('${from}');` : `import ${names} from '${from}';`;
+  const path = `../src/answer.${isTypeScript ? 'ts' : 'js'}`;
+  return `${imported('{ isDeepStrictEqual }', 'node:util')}
+${runner === 'jest' ? '' : `${imported('{ test }', runner === 'node' ? 'node:test' : runner)}\n`}${imported('{ runSet }', 'runspan/testing')}
+
+test('the set ${set}', () => runSet('${set}', {
+  run: async (inputs) => {
+    // TODO: call the function that has recorded the runs. Import it here, for example:
+    // const { answer } = ${isScript ? 'require' : 'await import'}('${path}');
+    // return answer(inputs.input);
+    throw new Error('complete the TODO in this test');
+  },
+  scores: {
+    same: ({ outputs, example }) => isDeepStrictEqual(outputs, example.outputs),
+  },
+})${runner === 'node' ? '' : ', 120_000'});
+`;
+}
+
 function commentsOn({ trace: { root, runs }, failure, fixture }: TestSource): string[] {
   if (failure === undefined) return [`The expected runs are those of trace ${root.trace_id}.`];
   const failed = `In trace ${root.trace_id}, ${failure.run.name} failed with ${JSON.stringify(failure.error)}`;

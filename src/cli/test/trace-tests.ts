@@ -18,6 +18,7 @@ import { checkedFilter, startTime } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, timeText } from '../terminal-text.ts';
 import { type Failure, failureOf, keyOf } from './failure.ts';
+import { gate } from './set-gate.ts';
 import { syntaxOf, testText } from './test-file.ts';
 
 const HELP = `
@@ -28,18 +29,27 @@ runspan dev, which also records how the program was started.
 The test of a failed trace expects that the failed step no longer fails. Another test expects the
 same calls and the same answer. A test file that exists is kept, and only its fixture is written.
 
-Exit code:
-  0 on success; 1 if a model call of the trace cannot be replayed, or the trace is unknown; 2 for
-  invalid arguments`;
+With --set, the examples are those of runspan-sets/<name>.jsonl in this folder.
 
-export function define(command: Command, { stdout, stderr, endAs }: CommandContext): void {
+Exit code:
+  0 on success; 1 if a model call of the trace cannot be replayed, or the trace is unknown; 1 with
+  --set if a case is worse, or nothing was judged; 2 for invalid arguments`;
+
+export function define(command: Command, context: CommandContext): void {
+  const { stdout, stderr, endAs } = context;
   withSourceOptions(withOptions(command))
     .description('Writes a test from a recorded trace. Without an id, uses the latest trace.')
     .argument('[id]', "id of a trace, or the start or end of a recent trace's id", idOf)
     .addHelpText('after', HELP)
     .action(async (id, options) => {
-      if (options.failed && id !== undefined) throw new UsageError('expected an id or --failed, got both');
+      const isOfSet = options.set !== undefined || (options.live ?? options.baseline) === undefined;
+      if (!isOfSet || [options.failed, id, options.set].filter(Boolean).length > 1)
+        throw new UsageError('expected an id, --failed or --set, and --live and --baseline only with --set');
       const project = await readProject(packageFolder(process.cwd()));
+      if (options.set !== undefined) {
+        const folder = resolve(project.folder, options.out ?? testFolder(project.folder));
+        return gate(options.set, options, { folder, syntax: syntaxOf(project, options.runner) }, context);
+      }
       await withSource(options, async (source) => {
         const traces = options.failed
           ? await failedTraces(source, options.since, project, stderr)
@@ -73,11 +83,14 @@ function withOptions(command: Command) {
       new Option('--since <time>', 'earliest start of traces for --failed, for example 15m, 2h or 7d')
         .argParser(startTime)
         .implies({ failed: true }),
-    );
+    )
+    .option('--set <name>', 'run the test of a set of examples, and print a table of its cases', fileName)
+    .option('--live', 'with --set: send the model calls instead of answering them from the fixtures')
+    .option('--baseline <file>', 'with --set: file with an earlier table, below which no score may fall');
 }
 
 function fileName(text: string): string {
-  if (/^[\p{L}\p{N}._-]+$/u.test(text)) return text;
+  if (/^(?!\.)(?!.*\.\.)[\p{L}\p{N}._-]+$/u.test(text)) return text;
   throw new InvalidArgumentError('Expected letters, digits, dots, hyphens and underscores.');
 }
 

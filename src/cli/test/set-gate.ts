@@ -1,0 +1,157 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { pathTo } from '../../base/forest.ts';
+import { ignoreErrors } from '../../base/guard.ts';
+import { messageOf, visible } from '../../base/text.ts';
+import { environmentWith } from '../../config/environment.ts';
+import { FORMAT, VERSION } from '../../receiver/api/trace-export.ts';
+import type { RunOutline } from '../../receiver/domain/run-view.ts';
+import { MemoryStore } from '../../receiver/store/memory-store.ts';
+import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
+import { fixtureText } from '../../replay/fixture.ts';
+import { fixtureOf, recordedTrace } from '../../replay/fixture-of.ts';
+import { asCode, type CaseReport, isBad, readSet, scoresIn, setFixture } from '../../replay/run-set.ts';
+import type { ExportedRun } from '../../replay/trace-calls.ts';
+import { isRunId } from '../../run/ids.ts';
+import { type CommandContext, UsageError } from '../command-line.ts';
+import { runChild } from '../dev/child.ts';
+import { findSource, type SourceOptions, withSource } from '../query/run-source.ts';
+import type { RunSource } from '../stores.ts';
+import { counted } from '../terminal-text.ts';
+import { sumTexts } from '../tree.ts';
+import { setTestText, type TestSyntax } from './test-file.ts';
+
+/** Writes what the test of a set lacks, runs it, and prints a table of the cases. `folder` is that of the test. */
+export async function gate(
+  set: string,
+  options: SourceOptions & { readonly live?: boolean; readonly baseline?: string },
+  { folder, syntax }: { readonly folder: string; readonly syntax: TestSyntax },
+  { stdout, stderr, endAs }: CommandContext,
+): Promise<void> {
+  const { live: isLive = false, baseline } = options;
+  const log = (line: string): void => void stderr.write(`runspan: ${visible(line)}\n`);
+  const tell = (error: unknown): undefined => void log(messageOf(error));
+  const ids = [...readSet(set).keys()];
+  const before = baseline === undefined ? undefined : resultsIn(baseline);
+  const hasFixture = (id: string): boolean => existsSync(setFixture(set, id));
+  if (!ids.every(hasFixture))
+    await withSource(options, async (source) => {
+      for (const id of ids) if (!hasFixture(id)) log(await writeFixture(set, id, source));
+    }).catch(tell);
+  const file = relative(process.cwd(), join(folder, `${set}.set.test${syntax.extension}`));
+  if (!existsSync(file)) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(file, setTestText(set, syntax));
+    log(`wrote ${file}; complete the TODO in it, and run the command again`);
+    return endAs(1);
+  }
+  const { ending, reports } = await tested(set, `${syntax.command} ${file}`, isLive);
+  const end = `the test ended with ${ending}`;
+  const results = ids.map((id): CaseReport => {
+    const text = isLive || hasFixture(id) ? `failed ${asCode(end)}` : 'not run';
+    return reports.findLast((report) => report.id === id) ?? { set, id, text, runs: [] };
+  });
+  const address = await stored(results, options).catch(tell);
+  const { table, isGood } = await tableOf(results, before, address);
+  stdout.write(table);
+  if (ending !== 0) log(end);
+  if (ending !== 0 || !isGood) endAs(1);
+}
+
+/** Writes the recorded model calls of a run and the runs below it. Returns a line about it. */
+async function writeFixture(set: string, id: string, source: RunSource): Promise<string> {
+  const run = isRunId(id) ? await source.details(id) : undefined;
+  const text = run && (await source.exported(run.trace_id));
+  if (text === undefined) return `${id} runs only with --live, because its run is not stored`;
+  const { runs } = JSON.parse(text) as { runs: ExportedRun[] };
+  const byId = new Map(runs.map((one) => [one.id, one]));
+  const below = runs.filter((one) => pathTo(one, byId).some((above) => above.id === id));
+  const { fixture, missing } = fixtureOf(recordedTrace(below), 'strict');
+  if (missing.length > 0) return `${id} runs only with --live: ${missing.join('; ')}`;
+  const file = setFixture(set, id);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, fixtureText(fixture), { flag: 'wx' });
+  return `wrote ${file}`;
+}
+
+/** Runs a test, whose output goes to standard error, and returns the reports of the cases that have ended. */
+async function tested(set: string, command: string, isLive: boolean) {
+  const folder = mkdtempSync(join(tmpdir(), 'runspan-set-'));
+  try {
+    const file = join(folder, 'report.jsonl');
+    writeFileSync(file, '');
+    const env = environmentWith({ RUNSPAN_SET_REPORT: file, RUNSPAN_SET_LIVE: `${isLive}` });
+    const ending = await runChild(command.split(' ') as [string], env, 'stderr');
+    // If the test was killed, the last line may be incomplete.
+    const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+    const reports = lines.map((line) => JSON.parse(line) as CaseReport);
+    return { ending, reports: reports.filter((report) => report.set === set) };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Stores runs and scores in a receiver. Returns its address, or undefined if there is none. */
+async function stored(results: readonly CaseReport[], options: SourceOptions): Promise<string | undefined> {
+  const receiver = await findSource(options).catch(() => '');
+  const runs = results.flatMap((result) => result.runs);
+  if (typeof receiver === 'string' || runs.length === 0) return undefined;
+  const feedback = results.flatMap(({ text, runs: [root] }) =>
+    [...scoresIn(text)].flatMap(([key, score]) => (key === '' ? [] : { run_id: root?.id, key, score })),
+  );
+  await receiver.import(JSON.stringify({ format: FORMAT, version: VERSION, feedback, runs }));
+  return receiver.address;
+}
+
+const row = (...cells: readonly string[]): string => `| ${cells.join(' | ')} |\n`;
+
+/** Returns a table in Markdown with a line of totals, and whether a case was judged and none is worse. */
+async function tableOf(results: readonly CaseReport[], before?: ReadonlyMap<string, string>, address?: string) {
+  const all: RunOutline[] = [];
+  const judged = results.filter(({ text }) => scoresIn(text).size > 1).length;
+  let worse = 0;
+  let table = row('case', 'before', 'now', 'tokens', 'cost', 'trace') + row(...Array<string>(6).fill('---'));
+  for (const result of results) {
+    const { id, text, runs } = result;
+    const was = before?.get(id);
+    const isWorse = before === undefined ? isBad(result) : was !== undefined && isLower(text, was);
+    const outline = await outlineOf(runs);
+    const [tokens = '–', cost = '–'] = sumTexts(outline);
+    const link = address && runs[0] ? `[trace](${address}/?trace=${runs[0].trace_id})` : '–';
+    table += row(`\`${id}\``, was ?? (before ? 'new' : '–'), `${isWorse ? '❌ ' : ''}${text}`, tokens, cost, link);
+    worse += Number(isWorse);
+    all.push(...outline);
+  }
+  for (const [id, was] of before ?? [])
+    if (results.every((result) => result.id !== id)) table += row(`\`${id}\``, was, 'gone', '–', '–', '–');
+  const counts = [counted(results.length, 'case'), `${judged} judged`, `${worse} ${before ? 'worse' : 'failed'}`];
+  table += `\n${[...counts, ...sumTexts(all)].join(', ')}\n`;
+  return { table, isGood: judged > 0 && worse === 0 };
+}
+
+/** Whether a score has fallen. A number is compared with `true` as 1 and `false` as 0. */
+function isLower(text: string, before: string): boolean {
+  const scores = scoresIn(text);
+  return [...scoresIn(before)].some(([name, was]) => Number(scores.get(name) ?? was) < Number(was));
+}
+
+/** Reads the results in a table that this command has printed, by the ids of the cases. Throws if there is none. */
+function resultsIn(file: string): ReadonlyMap<string, string> {
+  const lines = (ignoreErrors(() => readFileSync(file, 'utf8')) ?? '').split(/\r?\n/);
+  const rows = lines.map((line) => line.split('|').map((cell) => cell.trim().replace(/ `[^`]*`|❌ /g, '')));
+  const cases = rows.filter(([, id = '', , now]) => /^`.+`$/.test(id) && now !== 'gone');
+  const results = new Map(cases.map(([, id = '', , now = '']) => [id.slice(1, -1), now]));
+  for (const result of results.values()) scoresIn(result);
+  if (results.size === 0) throw new UsageError(`${visible(file)} contains no table of runspan test --set`);
+  return results;
+}
+
+/** Returns the runs of a case as a receiver shows them. */
+async function outlineOf(runs: CaseReport['runs']): Promise<RunOutline[]> {
+  const store = new MemoryStore();
+  const operations = runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] }) as const);
+  await store.apply(DEFAULT_SCOPE, operations);
+  const texts = await store.outline(DEFAULT_SCOPE, runs[0]?.trace_id ?? '');
+  return texts.map((text) => JSON.parse(text));
+}
