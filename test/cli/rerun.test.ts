@@ -75,6 +75,13 @@ describe('a model call that is run again', () => {
       '/openai/deployments/new/chat/completions?api-version=1',
       { messages: [] },
     ],
+    [
+      CALL,
+      '/deploy/deployments/deploy/chat/completions',
+      { model: 'new', messages: [] },
+      '/deploy/deployments/new/chat/completions',
+      { messages: [] },
+    ],
   ])('%s at %s has its model in the path', async (name, path, request, expectedPath, body) => {
     const { service, rerun } = await startRecorded({ call: name, path, request });
     await rerun({});
