@@ -230,6 +230,15 @@ describe('the key of a call goes', () => {
       [],
       'the key for https://api.openai.com is missing: set OPENAI_API_KEY',
     ],
+    [
+      'nowhere if a header cannot contain it',
+      OPENAI,
+      CALL,
+      { OPENAI_API_KEY: 'k\nk' },
+      '',
+      [],
+      'the key in OPENAI_API_KEY is not sent: it has a space or another character that no key has',
+    ],
     ['not to another origin', OWN, CALL, { OPENAI_API_KEY: 'k' }, '', [], refusal('https://gateway.example.com')],
     [
       'not to another port',

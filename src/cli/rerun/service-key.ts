@@ -1,4 +1,4 @@
-import { isLoopback } from '../../config/checker.ts';
+import { isKey, isLoopback } from '../../config/checker.ts';
 import { environment } from '../../platform/node.ts';
 import { keyOfFormat, variablesOf } from '../../services/keys.ts';
 import { CommandFailure } from '../command-line.ts';
@@ -35,6 +35,9 @@ export function keyHeader(url: URL, call: string, rules: ServiceRules): Record<s
       `the key for ${origin} is missing: set ${listed?.[0]} in the environment of runspan dev, or in the file .env of its folder; a key whose *_BASE_URL names another service is not sent`,
     );
   }
+  // The error of `fetch` for an invalid header contains the header.
+  if (!isKey(value))
+    throw new CommandFailure(`the key in ${name} is not sent: it has a space or another character that no key has`);
   if (url.protocol !== 'https:' && !isLoopback(url.hostname))
     throw new CommandFailure(`the key is not sent to ${origin} over plain HTTP; use https`);
   const header = name.startsWith('AZURE_') ? 'api-key' : (keyOfFormat(call)?.header ?? 'authorization');
