@@ -88,6 +88,12 @@ describe('a model call that is run again', () => {
     expect(service.seen.map(({ url, body: text }) => [url, JSON.parse(text)])).toEqual([[expectedPath, body]]);
   });
 
+  it('has the recorded path, also if this starts with two slashes', async () => {
+    const { service, rerun } = await startRecorded({ path: '//v1/chat/completions' });
+    await rerun({});
+    expect(service.seen.map(({ url }) => url)).toEqual(['//v1/chat/completions']);
+  });
+
   it('reports what the service says, follows no redirect, and does not need the answer to be read', async () => {
     const { service, other, rerun, receiver } = await startRecorded();
     for (const [model, status] of [
