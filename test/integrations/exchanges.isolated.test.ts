@@ -11,6 +11,7 @@ import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import { redact } from '#src/payload/redaction/redact.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import type { RecordOptions } from '#src/testing/record-runs.ts';
+import { serve } from '../http/server.ts';
 import { record } from '../instrument/recorder.ts';
 import { environmentOf } from '../support/environment.ts';
 import { bareClient, chunksOf, localModel, tea } from './local-openai.ts';
@@ -118,6 +119,31 @@ test('each request is attached with its address, without the secrets in it, and 
     [name, { ...whole, url: masked }],
     [name, { ...streamed, url: masked }],
   ]);
+});
+
+test('the address and the headers are those that were sent', async () => {
+  const { recorder, model } = await start();
+  const address = `${model.url}/v1/chat/completions`;
+  const url = new URL(address);
+  const headers: Record<string, string> = { 'Content-Type': 'application/json', 'Anthropic-Beta': 'one' };
+  const init = { method: 'POST', headers, body: JSON.stringify(request) };
+  const sent = fetch(url, init);
+  url.pathname = '/other';
+  headers['Anthropic-Beta'] = 'two';
+  await (await sent).text();
+  const name = 'openai.chat.completions.exchange';
+  expect(exchangesOf(recorder.runs)).toMatchObject([
+    [name, { url: address, headers: { 'anthropic-beta': 'one' }, request, status: 200 }],
+  ]);
+});
+
+test('headers that can be read once reach the service', async () => {
+  await start();
+  const { url, seen } = await serve();
+  const headers = new Headers({ authorization: 'Bearer a-secret' }).entries();
+  const init = { method: 'POST', headers: headers as never, body: JSON.stringify(request) };
+  await (await fetch(`${url}/v1/chat/completions`, init)).text();
+  expect(seen[0]?.headers.authorization).toBe('Bearer a-secret');
 });
 
 test.each<[string, RecordOptions]>([
