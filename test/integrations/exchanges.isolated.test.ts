@@ -121,7 +121,7 @@ test('each request is attached with its address, without the secrets in it, and 
   ]);
 });
 
-test('the address and the headers are those that were sent', async () => {
+test('the address and the headers are those that were sent, and a failed request is attached too', async () => {
   const { recorder, model } = await start();
   const address = `${model.url}/v1/chat/completions`;
   const url = new URL(address);
@@ -131,9 +131,14 @@ test('the address and the headers are those that were sent', async () => {
   url.pathname = '/other';
   headers['Anthropic-Beta'] = 'two';
   await (await sent).text();
+  await expect(fetch(address, { ...init, signal: AbortSignal.abort() })).rejects.toThrow('aborted');
   const name = 'openai.chat.completions.exchange';
   expect(exchangesOf(recorder.runs)).toMatchObject([
     [name, { url: address, headers: { 'anthropic-beta': 'one' }, request, status: 200 }],
+    [
+      name,
+      { url: address, headers: { 'anthropic-beta': 'two' }, request, error: expect.stringMatching(/^AbortError: /) },
+    ],
   ]);
 });
 

@@ -265,6 +265,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
     },
     fail(error) {
       responded();
+      if (run.isOpen) keepFor(run)?.({ error: errorText(error) });
       run.fail(error);
     },
   };
