@@ -200,6 +200,15 @@ describe('the key of a call goes', () => {
       bearer,
     ],
     [
+      'to a base URL of two keys, by the format',
+      OWN,
+      CALL,
+      { X_BASE_URL: 'https://gateway.example.com', X_API_KEY: 'x', OPENAI_BASE_URL: OWN, OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      bearer,
+    ],
+    [
       'to the base URL, from .env',
       OWN,
       CALL,

@@ -56,9 +56,11 @@ function keysFor(origin: string, call: string, { folder, allowed }: ServiceRules
   const others = new Set(bases.flat().flatMap(([name, base]) => (base === origin ? [] : name)));
   const listed = (variablesOf(origin) ?? []).filter((name) => !others.has(name));
   const isAllowed = allowed.includes(origin);
-  const ofFormat = isAllowed ? (keyOfFormat(call)?.variables ?? []) : [];
+  const ofFormat = keyOfFormat(call)?.variables ?? [];
+  // Variables of several formats may name the same gateway.
+  const best = named.filter(([name]) => ofFormat.includes(name));
   return {
-    keys: [...named, ...keysIn(listed, both), ...keysIn(ofFormat, both)],
+    keys: [...best, ...named, ...keysIn(listed, both), ...keysIn(isAllowed ? ofFormat : [], both)],
     isNamed: isAllowed || bases.flat().some(([, base]) => base === origin),
   };
 }
