@@ -107,6 +107,15 @@ describe('a model call that is run again', () => {
     expect([service.seen.length, other.seen.length]).toEqual([2, 0]);
   });
 
+  it('reports an answer that cannot be stored, and goes on with the other samples', async () => {
+    const { rerun, store, receiver } = await startRecorded();
+    vi.spyOn(store, 'apply').mockRejectedValueOnce(new Error('disk full'));
+    const events = (await rerun({ samples: 2 })) as { run_id?: string; error?: string }[];
+    const ended = events.filter(({ run_id: id }) => id !== undefined).map(({ error = '' }) => error);
+    expect(ended.sort()).toEqual(['', 'the answer could not be stored: disk full']);
+    expect((await receiver.runs()).filter(({ end_time: end }) => end !== undefined)).toHaveLength(3);
+  });
+
   it.each([
     ['samples', { samples: 11 }, 422, 'Expected `samples` to be 1 to 10'],
     ['a list', { request: [] }, 422, 'Expected `request` to be an object'],

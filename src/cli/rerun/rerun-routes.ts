@@ -65,8 +65,12 @@ async function sendAll({ store, scope }: Call, { request, run, samples, left, wr
     const { runId, error } = await withContext({ metadata: { rerun_of: id } }, () =>
       send(request, left, (text) => write({ sample, text })),
     );
-    await apply();
-    write({ sample, run_id: runId, trace_id: root.traceId, ...(error !== undefined && { error }) });
+    // An answer that cannot be stored must not end the requests of the other samples.
+    const problem = await apply().then(
+      () => undefined,
+      (thrown) => `the answer could not be stored: ${messageOf(thrown)}`,
+    );
+    write({ sample, run_id: runId, trace_id: root.traceId, ...defined({ error: error ?? problem }) });
   };
   await withRun(root, () => Promise.all(Array.from({ length: samples }, (_, sample) => one(sample))));
   root.end();
