@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { main } from '#src/cli/program.ts';
 import { keyHeader } from '#src/cli/rerun/service-key.ts';
 import { DEFAULT_SCOPE } from '#src/receiver.ts';
-import { idOf } from '../browser/runs.ts';
+import { idOf, run } from '../browser/runs.ts';
 import { type Seen, serve } from '../http/server.ts';
 import { call, sendJson } from '../receiver/wire.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -77,21 +77,15 @@ describe('a model call that is run again', () => {
     ],
     [
       CALL,
-      '/deploy/deployments/deploy/chat/completions',
+      '//deploy/deployments/deploy/chat/completions',
       { model: 'new', messages: [] },
-      '/deploy/deployments/new/chat/completions',
+      '//deploy/deployments/new/chat/completions',
       { messages: [] },
     ],
   ])('%s at %s has its model in the path', async (name, path, request, expectedPath, body) => {
     const { service, rerun } = await startRecorded({ call: name, path, request });
     await rerun({});
     expect(service.seen.map(({ url, body: text }) => [url, JSON.parse(text)])).toEqual([[expectedPath, body]]);
-  });
-
-  it('has the recorded path, also if this starts with two slashes', async () => {
-    const { service, rerun } = await startRecorded({ path: '//v1/chat/completions' });
-    await rerun({});
-    expect(service.seen.map(({ url }) => url)).toEqual(['//v1/chat/completions']);
   });
 
   it('reports what the service says, follows no redirect, and does not need the answer to be read', async () => {
@@ -119,6 +113,7 @@ describe('a model call that is run again', () => {
   it.each([
     ['samples', { samples: 11 }, 422, 'Expected `samples` to be 1 to 10'],
     ['a list', { request: [] }, 422, 'Expected `request` to be an object'],
+    ['a body', [], 400, 'The body is not a JSON object'],
   ])('with %s that is invalid, nothing is sent', async (_, body, status, detail) => {
     const { service, rerun } = await startRecorded();
     expect(await rerun(body)).toEqual([status, detail]);
@@ -126,8 +121,11 @@ describe('a model call that is run again', () => {
   });
 
   it('needs a recorded request', async () => {
-    const { rerun } = await startRecorded();
+    const { rerun, store } = await startRecorded();
     const unrecorded = `The request of the run ${idOf(2)} is not recorded; record the program with runspan dev`;
+    expect(await rerun({}, idOf(2))).toEqual([409, unrecorded]);
+    const damaged = [{ name: 'exchange', mimeType: 'application/json', bytes: new Uint8Array([0x7b, 0xff]) }];
+    await store.apply(DEFAULT_SCOPE, [run(2, { attachments: damaged })]);
     expect(await rerun({}, idOf(2))).toEqual([409, unrecorded]);
     expect(await rerun({}, idOf(3))).toEqual([404, `The run ${idOf(3)} is not stored`]);
   });
