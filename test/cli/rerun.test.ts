@@ -70,16 +70,9 @@ describe('a model call that is run again', () => {
     ],
     [
       CALL,
-      '/openai/deployments/old/chat/completions?api-version=1',
+      '//deploy/deployments/deploy/chat/completions?api-version=1',
       { model: 'new', messages: [] },
-      '/openai/deployments/new/chat/completions?api-version=1',
-      { messages: [] },
-    ],
-    [
-      CALL,
-      '//deploy/deployments/deploy/chat/completions',
-      { model: 'new', messages: [] },
-      '//deploy/deployments/new/chat/completions',
+      '//deploy/deployments/new/chat/completions?api-version=1',
       { messages: [] },
     ],
   ])('%s at %s has its model in the path', async (name, path, request, expectedPath, body) => {
@@ -147,7 +140,7 @@ describe('a model call that is run again', () => {
     imported.runs[0].trace_id = idOf(7);
     imported.runs[0].dotted_order = `${imported.runs[0].dotted_order}`.replace(/Z.*/, `Z${idOf(7)}`);
     expect((await sendJson(receiver, 'POST', '/query/import', imported)).status).toBe(200);
-    expect(await rerun({}, idOf(7))).toEqual([409, expect.stringContaining(`nothing is sent to ${evil.url}`)]);
+    expect(await rerun({}, idOf(7))).toEqual([409, expect.stringMatching(/^nothing is sent to .* if you trust it$/)]);
     expect(evil.seen).toEqual([]);
   });
 });
@@ -210,7 +203,7 @@ describe('the key of a call goes', () => {
       'to a base URL of two keys, by the format',
       OWN,
       CALL,
-      { X_BASE_URL: 'https://gateway.example.com', X_API_KEY: 'x', OPENAI_BASE_URL: OWN, OPENAI_API_KEY: 'k' },
+      { X_BASE_URL: OWN, X_API_KEY: 'x', OPENAI_BASE_URL: OWN, OPENAI_API_KEY: 'k' },
       '',
       [],
       bearer,
@@ -252,15 +245,7 @@ describe('the key of a call goes', () => {
       [],
       'the key for https://api.openai.com is missing: set OPENAI_API_KEY',
     ],
-    [
-      'nowhere if a header cannot contain it',
-      OPENAI,
-      CALL,
-      { OPENAI_API_KEY: 'k\nk' },
-      '',
-      [],
-      'the key in OPENAI_API_KEY is not sent: it has a space or another character that no key has',
-    ],
+    ['nowhere if it is no key', OPENAI, CALL, { OPENAI_API_KEY: 'k\nk' }, '', [], 'the key in OPENAI_API_KEY is not'],
     ['not to another origin', OWN, CALL, { OPENAI_API_KEY: 'k' }, '', [], refusal('https://gateway.example.com')],
     [
       'not to another port',

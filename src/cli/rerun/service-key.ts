@@ -25,7 +25,8 @@ export function keyHeader(url: URL, call: string, rules: ServiceRules): Record<s
   const { keys, isNamed } = keysFor(origin, call, rules);
   if (listed === undefined && !isNamed) {
     throw new CommandFailure(
-      `nothing is sent to ${origin}, which is no known service, and which no variable such as OPENAI_BASE_URL names; start runspan dev with --allow-service ${origin}`,
+      // The command is not written out, because an imported trace may name the host `$(id)`.
+      `nothing is sent to ${origin}, which is no known service, and which no variable such as OPENAI_BASE_URL names; start runspan dev with --allow-service if you trust it`,
     );
   }
   const [name, value] = keys[0] ?? [];
