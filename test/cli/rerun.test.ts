@@ -106,6 +106,8 @@ describe('a model call that is run again', () => {
   it.each([
     ['samples', { samples: 11 }, 422, 'Expected `samples` to be 1 to 10'],
     ['a list', { request: [] }, 422, 'Expected `request` to be an object'],
+    ['an index', { set: { 'messages.2.x': 1 } }, 422, 'Expected 2 in `messages.2.x` to be an index of at most 1'],
+    ['a length', { set: { 'messages.length': 9 } }, 422, expect.stringContaining('an index of at most 1')],
     ['a body', [], 400, 'The body is not a JSON object'],
   ])('with %s that is invalid, nothing is sent', async (_, body, status, detail) => {
     const { service, rerun } = await startRecorded();

@@ -117,12 +117,15 @@ function changed(request: Fields, set: Fields): Fields {
   for (const [path, value] of Object.entries(set)) {
     const keys = path.split('.');
     let target = copy;
-    for (const key of keys.slice(0, -1)) {
+    for (const [at, key] of keys.entries()) {
+      // A far index would fill the list with millions of items.
+      if (Array.isArray(target) && !Object.keys([...target, 0]).includes(key))
+        throw new HttpError(422, `Expected ${key} in \`${path}\` to be an index of at most ${target.length}`);
       const inner = Object.hasOwn(target, key) ? target[key] : undefined;
-      if (typeof inner !== 'object' || inner === null) put(target, key, {});
+      if (at === keys.length - 1) put(target, key, value);
+      else if (typeof inner !== 'object' || inner === null) put(target, key, {});
       target = target[key] as Fields;
     }
-    put(target, keys.at(-1) as string, value);
   }
   return copy;
 }
