@@ -3,6 +3,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { type McpOptions, serveMcp } from '#src/cli/mcp/mcp.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
 import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
+import { serve } from '../http/server.ts';
 import { feedback } from '../receiver/conformance/support.ts';
 import { start } from '../receiver/wire.ts';
 import { startRecorded } from './recorded-call.ts';
@@ -110,6 +111,15 @@ it('sends a recorded call again only if the user has allowed it', async () => {
   const denied = await connect({ url: new URL(url) });
   expect((await denied.request('tools/call', { name: 'rerun_call', arguments: given })).result).toBeUndefined();
   expect(service.seen).toHaveLength(2);
+});
+
+it('cuts the long answers of a call that is sent again', async () => {
+  const event = JSON.stringify({ sample: 0, trace_id: idOf(2), text: 'a'.repeat(40_000) });
+  const { url } = await serve(({ method }, response) => response.end(method === 'POST' ? event : '{"items":[]}'));
+  const { call } = await connect({ url: new URL(url), allowRerun: true });
+  const { recorded, notes } = partsOf(await call('rerun_call', { id: idOf(1) }));
+  expect(recorded.join('\n')).toHaveLength(30_001);
+  expect(notes).toEqual(['Answers that end with … are longer; call show_run to read on.']);
 });
 
 it('shows the tools that only messages tell of between the model calls, without counting them', async () => {

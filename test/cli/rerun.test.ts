@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { main } from '#src/cli/program.ts';
 import { keyHeader } from '#src/cli/rerun/service-key.ts';
 import { DEFAULT_SCOPE } from '#src/receiver.ts';
-import { idOf } from '../browser/runs.ts';
+import { idOf, run } from '../browser/runs.ts';
 import { type Seen, serve } from '../http/server.ts';
 import { call, sendJson } from '../receiver/wire.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -70,9 +70,9 @@ describe('a model call that is run again', () => {
     ],
     [
       CALL,
-      '/openai/deployments/old/chat/completions?api-version=1',
+      '//deploy/deployments/deploy/chat/completions?api-version=1',
       { model: 'new', messages: [] },
-      '/openai/deployments/new/chat/completions?api-version=1',
+      '//deploy/deployments/new/chat/completions?api-version=1',
       { messages: [] },
     ],
   ])('%s at %s has its model in the path', async (name, path, request, expectedPath, body) => {
@@ -94,9 +94,21 @@ describe('a model call that is run again', () => {
     expect([service.seen.length, other.seen.length]).toEqual([2, 0]);
   });
 
+  it('reports an answer that cannot be stored, and goes on with the other samples', async () => {
+    const { rerun, store, receiver } = await startRecorded();
+    vi.spyOn(store, 'apply').mockRejectedValueOnce(new Error('disk full'));
+    const events = (await rerun({ samples: 2 })) as { run_id?: string; error?: string }[];
+    const ended = events.filter(({ run_id: id }) => id !== undefined).map(({ error = '' }) => error);
+    expect(ended.sort()).toEqual(['', 'the answer could not be stored: disk full']);
+    expect((await receiver.runs()).filter(({ end_time: end }) => end !== undefined)).toHaveLength(3);
+  });
+
   it.each([
     ['samples', { samples: 11 }, 422, 'Expected `samples` to be 1 to 10'],
     ['a list', { request: [] }, 422, 'Expected `request` to be an object'],
+    ['an index', { set: { 'messages.2.x': 1 } }, 422, 'Expected 2 in `messages.2.x` to be an index of at most 1'],
+    ['a length', { set: { 'messages.length': 9 } }, 422, expect.stringContaining('an index of at most 1')],
+    ['a body', [], 400, 'The body is not a JSON object'],
   ])('with %s that is invalid, nothing is sent', async (_, body, status, detail) => {
     const { service, rerun } = await startRecorded();
     expect(await rerun(body)).toEqual([status, detail]);
@@ -104,8 +116,11 @@ describe('a model call that is run again', () => {
   });
 
   it('needs a recorded request', async () => {
-    const { rerun } = await startRecorded();
+    const { rerun, store } = await startRecorded();
     const unrecorded = `The request of the run ${idOf(2)} is not recorded; record the program with runspan dev`;
+    expect(await rerun({}, idOf(2))).toEqual([409, unrecorded]);
+    const damaged = [{ name: 'exchange', mimeType: 'application/json', bytes: new Uint8Array([0x7b, 0xff]) }];
+    await store.apply(DEFAULT_SCOPE, [run(2, { attachments: damaged })]);
     expect(await rerun({}, idOf(2))).toEqual([409, unrecorded]);
     expect(await rerun({}, idOf(3))).toEqual([404, `The run ${idOf(3)} is not stored`]);
   });
@@ -127,7 +142,7 @@ describe('a model call that is run again', () => {
     imported.runs[0].trace_id = idOf(7);
     imported.runs[0].dotted_order = `${imported.runs[0].dotted_order}`.replace(/Z.*/, `Z${idOf(7)}`);
     expect((await sendJson(receiver, 'POST', '/query/import', imported)).status).toBe(200);
-    expect(await rerun({}, idOf(7))).toEqual([409, expect.stringContaining(`nothing is sent to ${evil.url}`)]);
+    expect(await rerun({}, idOf(7))).toEqual([409, expect.stringMatching(/^nothing is sent to .* if you trust it$/)]);
     expect(evil.seen).toEqual([]);
   });
 });
@@ -187,6 +202,15 @@ describe('the key of a call goes', () => {
       bearer,
     ],
     [
+      'to a base URL of two keys, by the format',
+      OWN,
+      CALL,
+      { X_BASE_URL: OWN, X_API_KEY: 'x', OPENAI_BASE_URL: OWN, OPENAI_API_KEY: 'k' },
+      '',
+      [],
+      bearer,
+    ],
+    [
       'to the base URL, from .env',
       OWN,
       CALL,
@@ -223,6 +247,7 @@ describe('the key of a call goes', () => {
       [],
       'the key for https://api.openai.com is missing: set OPENAI_API_KEY',
     ],
+    ['nowhere if it is no key', OPENAI, CALL, { OPENAI_API_KEY: 'k\nk' }, '', [], 'the key in OPENAI_API_KEY is not'],
     ['not to another origin', OWN, CALL, { OPENAI_API_KEY: 'k' }, '', [], refusal('https://gateway.example.com')],
     [
       'not to another port',

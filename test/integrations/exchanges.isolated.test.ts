@@ -120,6 +120,27 @@ test('each request is attached with its address, without the secrets in it, and 
   ]);
 });
 
+test('the address and the headers are those that were sent, and a failed request is attached too', async () => {
+  const { recorder, model } = await start();
+  const address = `${model.url}/v1/chat/completions`;
+  const url = new URL(address);
+  const headers: Record<string, string> = { 'Content-Type': 'application/json', 'Anthropic-Beta': 'one' };
+  const init = { method: 'POST', headers, body: JSON.stringify(request) };
+  const sent = fetch(url, init);
+  url.pathname = '/other';
+  headers['Anthropic-Beta'] = 'two';
+  await (await sent).text();
+  await expect(fetch(address, { ...init, signal: AbortSignal.abort() })).rejects.toThrow('aborted');
+  const name = 'openai.chat.completions.exchange';
+  expect(exchangesOf(recorder.runs)).toMatchObject([
+    [name, { url: address, headers: { 'anthropic-beta': 'one' }, request, status: 200 }],
+    [
+      name,
+      { url: address, headers: { 'anthropic-beta': 'two' }, request, error: expect.stringMatching(/^AbortError: /) },
+    ],
+  ]);
+});
+
 test.each<[string, RecordOptions]>([
   ['hidden inputs', { hideInputs: true }],
   ['hidden outputs', { hideOutputs: true }],

@@ -147,7 +147,7 @@ async function missingOf(events: readonly string[], options: RecordOptions, vari
   const texts = runs.flatMap(({ attachments = [] }) =>
     attachments.map(({ bytes }) => Buffer.from(bytes as Uint8Array)),
   );
-  return { attached: texts.join(), missing: fixtureFrom(runs).missing };
+  return { attached: texts.join().replaceAll(url, ''), missing: fixtureFrom(runs).missing };
 }
 
 const NOT_SHOWN = 'its stream is not recorded: it contains a secret, exceeds a limit or was read with `blob()`';

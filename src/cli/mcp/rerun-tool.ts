@@ -1,7 +1,9 @@
 import * as z from 'zod/v4';
+import { cut } from '../../base/text.ts';
 import { idOf } from '../query/show.ts';
 import { answersTo, callIn, receiverIn, shown } from '../rerun/rerun.ts';
 import { SAMPLES_MAX } from '../rerun/rerun-events.ts';
+import { RECORDED_MAX } from './answer.ts';
 import { type Tool, tool } from './tool.ts';
 
 /** Sends requests, which cost money. Served only with `--allow-rerun`. */
@@ -25,6 +27,9 @@ export const rerunTool: Tool = tool({
       const texts: string[] = [];
       for await (const answer of answersTo(source, await callIn(source, idOf(id)), { set, samples }, signal))
         texts.push(`run ${answer.run_id}\n${await shown(source, answer)}`);
-      return { recorded: texts.join('\n\n'), notes: [] };
+      const lengthMax = Math.floor(RECORDED_MAX / samples);
+      const isCut = texts.some((text) => text.length > lengthMax);
+      const notes = isCut ? ['Answers that end with … are longer; call show_run to read on.'] : [];
+      return { recorded: texts.map((text) => cut(text, lengthMax)).join('\n\n'), notes };
     }),
 });

@@ -2,11 +2,12 @@ import { PassThrough } from 'node:stream';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import { type Exchange, isExchange } from '../../integrations/fetch/exchange.ts';
-import { defined, exactJson, type Fields, fieldsOf, isFields, parseExact, put } from '../../payload/fields.ts';
+import { defined, exactJson, type Fields, fieldsOf, isFields, parsedJson, put } from '../../payload/fields.ts';
 import type { RunOperation } from '../../receiver/domain/run-message.ts';
 import type { RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import { type Call, get, idOf, type Route, type RouteResponse, readJson } from '../../receiver/http/route.ts';
+import { jsonObject } from '../../receiver/http/validation.ts';
 import { startRun, withContext, withRun } from '../../run/start-run.ts';
 import { SERVICE_ORIGINS } from '../../services/keys.ts';
 import { type RecordedRun, recordRuns } from '../../testing/record-runs.ts';
@@ -26,7 +27,7 @@ export function rerunRoutes(rules: ServiceRules): readonly Route[] {
 }
 
 async function rerun(call: Call, rules: ServiceRules): Promise<RouteResponse> {
-  const { request, set = {}, samples = 1 } = checked(await readJson(call, BODY_MAX));
+  const { request, set = {}, samples = 1 } = checked(jsonObject(await readJson(call, BODY_MAX)));
   const [run, exchange] = await exchangeOf(call, idOf(call));
   const prepared = refusedIfNot(() => serviceRequest(exchange, changed(request ?? exchange.request, set), rules));
   return {
@@ -65,8 +66,12 @@ async function sendAll({ store, scope }: Call, { request, run, samples, left, wr
     const { runId, error } = await withContext({ metadata: { rerun_of: id } }, () =>
       send(request, left, (text) => write({ sample, text })),
     );
-    await apply();
-    write({ sample, run_id: runId, trace_id: root.traceId, ...(error !== undefined && { error }) });
+    // An answer that cannot be stored must not end the requests of the other samples.
+    const problem = await apply().then(
+      () => undefined,
+      (thrown) => `the answer could not be stored: ${messageOf(thrown)}`,
+    );
+    write({ sample, run_id: runId, trace_id: root.traceId, ...defined({ error: error ?? problem }) });
   };
   await withRun(root, () => Promise.all(Array.from({ length: samples }, (_, sample) => one(sample))));
   root.end();
@@ -81,14 +86,14 @@ async function operationOf({ id, attachments = [], ...fields }: RecordedRun): Pr
   return { kind: 'post', id, fields, attachments: await Promise.all(whole) };
 }
 
-function checked(body: unknown): RerunChanges {
-  const { request, set, samples } = fieldsOf(body);
+function checked(body: Fields): RerunChanges {
+  const { request, set, samples } = body;
   const isWhole = Number.isInteger(samples) && Number(samples) >= 1 && Number(samples) <= SAMPLES_MAX;
   if (samples !== undefined && !isWhole) throw new HttpError(422, `Expected \`samples\` to be 1 to ${SAMPLES_MAX}`);
   for (const [name, value] of Object.entries({ request, set })) {
     if (value !== undefined && !isFields(value)) throw new HttpError(422, `Expected \`${name}\` to be an object`);
   }
-  return body as RerunChanges;
+  return body;
 }
 
 /** Returns the last request that is attached to a run, or to another record of the same call, with the run that has it. */
@@ -100,7 +105,7 @@ async function exchangeOf({ store, scope }: Call, id: string): Promise<[RunDetai
   for (const run of [given, ...(await Promise.all(others.map((other) => store.details(scope, other.id))))]) {
     const name = run?.attachments?.map((attachment) => attachment.name).findLast(isExchange);
     const attachment = run && name && (await store.attachment(scope, run.id, name));
-    const exchange = attachment && fieldsOf(parseExact(new TextDecoder().decode(attachment.bytes)));
+    const exchange = attachment && fieldsOf(parsedJson(new TextDecoder().decode(attachment.bytes)));
     if (run && exchange && isFields(exchange.request)) return [run, exchange as unknown as Exchange];
   }
   throw new HttpError(409, `The request of the run ${id} is not recorded; record the program with runspan dev`);
@@ -108,16 +113,19 @@ async function exchangeOf({ store, scope }: Call, id: string): Promise<[RunDetai
 
 /** Returns a copy with values at paths such as `generationConfig.temperature`. A number in a path is the index in a list. */
 function changed(request: Fields, set: Fields): Fields {
-  const copy: Fields = parseExact(exactJson(request));
+  const copy = parsedJson(exactJson(request)) as Fields;
   for (const [path, value] of Object.entries(set)) {
     const keys = path.split('.');
     let target = copy;
-    for (const key of keys.slice(0, -1)) {
+    for (const [at, key] of keys.entries()) {
+      // A far index would fill the list with millions of items.
+      if (Array.isArray(target) && !Object.keys([...target, 0]).includes(key))
+        throw new HttpError(422, `Expected ${key} in \`${path}\` to be an index of at most ${target.length}`);
       const inner = Object.hasOwn(target, key) ? target[key] : undefined;
-      if (typeof inner !== 'object' || inner === null) put(target, key, {});
+      if (at === keys.length - 1) put(target, key, value);
+      else if (typeof inner !== 'object' || inner === null) put(target, key, {});
       target = target[key] as Fields;
     }
-    put(target, keys.at(-1) as string, value);
   }
   return copy;
 }

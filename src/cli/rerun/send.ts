@@ -33,15 +33,15 @@ export function serviceRequest(
   const sent = sendable(url, request);
   if (reader === undefined || sent === undefined)
     throw new CommandFailure('the address of the call is not recorded; runspan dev records calls with a JSON body');
-  const { origin, pathname, searchParams } = new URL(sent.url);
-  // The key is sent in a header.
+  // The key is sent in a header, so that a user, a password and masked values are left out.
+  const address = Object.assign(new URL(sent.url), { username: '', password: '', hash: '' });
+  const { searchParams } = address;
   for (const [name, value] of [...searchParams]) if (value.includes(MASK)) searchParams.delete(name);
-  const address = new URL(`${pathname}?${searchParams}`, origin);
   const version = call.startsWith('anthropic.') ? { 'anthropic-version': '2023-06-01' } : {};
   const recorded = defined(Object.fromEntries(MEANING.map((name) => [name, textOf(headers[name])])));
   return {
     reader,
-    url: address.href.replace(/\?$/, ''),
+    url: address.href,
     headers: {
       ...version,
       ...recorded,

@@ -1,4 +1,4 @@
-import { isLoopback } from '../../config/checker.ts';
+import { isKey, isLoopback } from '../../config/checker.ts';
 import { environment } from '../../platform/node.ts';
 import { keyOfFormat, variablesOf } from '../../services/keys.ts';
 import { CommandFailure } from '../command-line.ts';
@@ -25,7 +25,8 @@ export function keyHeader(url: URL, call: string, rules: ServiceRules): Record<s
   const { keys, isNamed } = keysFor(origin, call, rules);
   if (listed === undefined && !isNamed) {
     throw new CommandFailure(
-      `nothing is sent to ${origin}, which is no known service, and which no variable such as OPENAI_BASE_URL names; start runspan dev with --allow-service ${origin}`,
+      // The command is not written out, because an imported trace may name the host `$(id)`.
+      `nothing is sent to ${origin}, which is no known service, and which no variable such as OPENAI_BASE_URL names; start runspan dev with --allow-service if you trust it`,
     );
   }
   const [name, value] = keys[0] ?? [];
@@ -35,6 +36,9 @@ export function keyHeader(url: URL, call: string, rules: ServiceRules): Record<s
       `the key for ${origin} is missing: set ${listed?.[0]} in the environment of runspan dev, or in the file .env of its folder; a key whose *_BASE_URL names another service is not sent`,
     );
   }
+  // The error of `fetch` for an invalid header contains the header.
+  if (!isKey(value))
+    throw new CommandFailure(`the key in ${name} is not sent: it has a space or another character that no key has`);
   if (url.protocol !== 'https:' && !isLoopback(url.hostname))
     throw new CommandFailure(`the key is not sent to ${origin} over plain HTTP; use https`);
   const header = name.startsWith('AZURE_') ? 'api-key' : (keyOfFormat(call)?.header ?? 'authorization');
@@ -53,9 +57,11 @@ function keysFor(origin: string, call: string, { folder, allowed }: ServiceRules
   const others = new Set(bases.flat().flatMap(([name, base]) => (base === origin ? [] : name)));
   const listed = (variablesOf(origin) ?? []).filter((name) => !others.has(name));
   const isAllowed = allowed.includes(origin);
-  const ofFormat = isAllowed ? (keyOfFormat(call)?.variables ?? []) : [];
+  const ofFormat = keyOfFormat(call)?.variables ?? [];
+  // Variables of several formats may name the same gateway.
+  const best = named.filter(([name]) => ofFormat.includes(name));
   return {
-    keys: [...named, ...keysIn(listed, both), ...keysIn(ofFormat, both)],
+    keys: [...best, ...named, ...keysIn(listed, both), ...keysIn(isAllowed ? ofFormat : [], both)],
     isNamed: isAllowed || bases.flat().some(([, base]) => base === origin),
   };
 }

@@ -153,8 +153,11 @@ export function sendable(
   if (found === undefined) return undefined;
   const { url, dialect, groups } = found;
   const inPath = Object.entries(groups).flatMap(([name, value]) => (value === undefined ? [] : name));
+  // An earlier part of the path may be equal to the model. In the match, the model follows a word such as `/deployments/`.
   if (groups.model !== undefined)
-    url.pathname = url.pathname.replace(`/${groups.model}`, () => `/${encodeURIComponent(`${request.model}`)}`);
+    url.pathname = url.pathname.replace(dialect.path, (matched) =>
+      matched.replace(`s/${groups.model}`, () => `s/${encodeURIComponent(`${request.model}`)}`),
+    );
   const isStream = dialect.ending.startsWith('stream');
   return { url: url.href, body: without(request, new Set([...inPath, ...(isStream ? ['stream'] : [])])) };
 }

@@ -235,10 +235,10 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
   if (isFields(request) && description === undefined) return undefined;
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
+  // Read before the response, because the application may change the address and the headers for its next request.
+  const head = state.areExchangesKept ? guard(OPERATION, () => requestHead(input, init)) : undefined;
   const keepFor = (run: Run): KeepExchange | undefined =>
-    state.areExchangesKept && isFields(request)
-      ? exchangeFor(run, { call: name, ...requestHead(input, init), request })
-      : undefined;
+    state.areExchangesKept && isFields(request) ? exchangeFor(run, { call: name, ...head, request }) : undefined;
   const model = textOf(fieldsOf(description?.metadata).ls_model_name);
   const sender = senderOf(around, sink, runType, model, inputs);
   if (sender?.call?.source === SOURCE) return undefined;
@@ -265,6 +265,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
     },
     fail(error) {
       responded();
+      if (run.isOpen) keepFor(run)?.({ error: errorText(error) });
       run.fail(error);
     },
   };

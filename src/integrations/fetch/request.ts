@@ -4,6 +4,7 @@ import {
   type Fields,
   fieldsOf,
   isFields,
+  isPlainObject,
   parsedJson,
   signalOf,
   textOf,
@@ -40,14 +41,18 @@ export function requestHeader(input: unknown, init: unknown, name: string): stri
 /** Headers that change what a body means, or what it may contain. */
 export const MEANING: readonly string[] = ['anthropic-version', 'anthropic-beta', 'openai-beta'];
 
-/** Returns the address of a request and the headers that its body needs. Undefined if the body is a form. */
+/** Returns the address of a request and the headers that its body needs. Undefined if the body is a form. May throw. */
 export function requestHead(
   input: unknown,
   init: unknown,
 ): { readonly url: string; readonly headers?: Fields } | undefined {
-  const isForm = requestHeader(input, init, 'content-type')?.startsWith('multipart/form-data');
+  const given = fieldsOf(init).headers ?? fieldsOf(input).headers;
+  // An iterator is not read, because the request could not read it again.
+  const isCopied = Array.isArray(given) || isPlainObject(given);
+  const sent = { headers: isCopied ? new Headers(given as Record<string, string>) : given };
+  const isForm = requestHeader(input, sent, 'content-type')?.startsWith('multipart/form-data');
   if (isForm || fieldsOf(init).body instanceof FormData) return undefined;
-  const headers = definedOrNone(Object.fromEntries(MEANING.map((name) => [name, requestHeader(input, init, name)])));
+  const headers = definedOrNone(Object.fromEntries(MEANING.map((name) => [name, requestHeader(input, sent, name)])));
   return { url: requestUrl(input), ...(headers && { headers }) };
 }
 
