@@ -217,7 +217,7 @@ export class ReceiverSource implements RunSource {
       throw new NoReceiver(`the receiver of the store has ended, or does not respond at ${this.#url.origin}`);
     }
     const base = this.#url.href.endsWith('/') ? this.#url : `${this.#url.href}/`;
-    const headers = defined({ 'x-api-key': this.#apiKey, 'content-type': init.body && 'application/json' });
+    const headers = defined({ 'x-api-key': this.#apiKey, 'content-type': init.body ? 'application/json' : undefined });
     return fetch(new URL(`query/${path}`, base), { ...init, headers, redirect: 'manual' }).catch(this.#lost);
   }
 
