@@ -5,6 +5,8 @@ import type { RunRecord } from '#src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
 import { type LocalModel, startLocalModel } from '../support/local-model/server.js';
 
+export { readAll as chunksOf } from '../support/read-all.ts';
+
 /** Starts the local model server for one test. */
 export async function localModel(): Promise<LocalModel> {
   const model = await startLocalModel();
@@ -49,9 +51,3 @@ export const lookUp = {
     parameters: { type: 'object', properties: { query: { type: 'string' }, limit: { type: 'integer' } } },
   },
 };
-
-export async function chunksOf<Chunk>(stream: AsyncIterable<Chunk>): Promise<Chunk[]> {
-  const chunks: Chunk[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return chunks;
-}

@@ -262,7 +262,6 @@ describe('an upload', () => {
     expect(await (await fetch(url, init)).text()).toContain('EntityTooLarge');
     expect((await fetch(url)).ok).toBe(false);
     vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 900_001);
-    onTestFinished(() => void vi.restoreAllMocks());
     expect(await (await fetch(url, { ...init, body: 'bytes' })).text()).toContain('ExpiredToken');
   });
 
