@@ -136,7 +136,8 @@ export class SqlFilter {
     const [text] = patterns.length === 1 && patterns[0]?.kind === 'equal' ? [patterns[0].text] : [];
     const column = METADATA_COLUMNS.get(key);
     const conditions: Condition[] = [];
-    if (text !== undefined && column !== undefined && isOnlyText(text)) {
+    // A value that is no text is compared as JSON text.
+    if (text !== undefined && column !== undefined && !/^(?:[-\d[{"]|null$|true$|false$)/.test(text)) {
       conditions.push({ sql: `${runs}.${column} = ?`, params: [text] });
     } else if (!this.#isNarrow) {
       const found = patterns.map((pattern) => this.#candidates(pattern));
@@ -253,11 +254,6 @@ function ofFeedback(comparison: Comparison, runs: string): Condition {
 
 function hasDetails(runs: string, condition: string): string {
   return `EXISTS (SELECT 1 FROM details WHERE details.n = ${runs}.n AND ${condition})`;
-}
-
-/** Returns whether only text can have this text as its value. Other values are compared as JSON text. */
-function isOnlyText(text: string): boolean {
-  return !/^(?:[-\d[{"]|null$|true$|false$)/.test(text);
 }
 
 function ids(values: readonly TextPattern[]): SqlValue[] {
