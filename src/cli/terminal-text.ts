@@ -1,7 +1,6 @@
 import { visible } from '../base/text.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 
-/** Maximum number of characters in a quoted value. */
 const QUOTED_MAX = 80;
 
 const clusters = new Intl.Segmenter();

@@ -7,7 +7,6 @@ import type { Spool } from './spool/spool.ts';
 import type { Sender, SenderOptions } from './wire/sender.ts';
 import type { ServiceInfo } from './wire/service-info.ts';
 
-/** Objects that the classes of an exporter share. */
 export interface ExporterParts {
   readonly capture: CapturePolicy;
   readonly limits: Limits;

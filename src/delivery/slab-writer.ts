@@ -97,7 +97,6 @@ export class SlabWriter {
     }
   }
 
-  /** Ends the open body. */
   seal(): void {
     this.write();
     this.#seal();

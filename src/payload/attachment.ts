@@ -14,7 +14,6 @@ export interface HeldAttachment {
   bytes: Uint8Array | Blob;
 }
 
-/** A field whose binary values become attachments. */
 export type AttachingField = 'inputs' | 'outputs';
 
 /** A payload that may have attachments. A stream's chunks become its `outputs` when the stream ends. */

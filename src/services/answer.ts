@@ -19,7 +19,6 @@ export interface Answer {
 
 /** Reads one kind of response. Responses are never modified. */
 export interface AnswerReader {
-  /** Reads a complete response. */
   read(response: unknown): Answer;
   /**
    * Creates a fold that combines the chunks of a streamed response. Undefined if this kind of response is never

@@ -12,7 +12,6 @@ import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts'
 import { CommandFailure, durationMs, sizeBytes } from '../command-line.ts';
 import { storeLocation } from '../stores.ts';
 
-/** The configuration of `runspan serve`. */
 export interface Config {
   readonly host: string;
   readonly port: number;

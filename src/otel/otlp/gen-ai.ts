@@ -6,7 +6,6 @@ import { genAiMetadata, genAiParameters, genAiUsage, openInferenceCounts } from 
 import type { Rows } from '../conventions/vocabulary.ts';
 import type { AttributeValue } from './otlp-span.ts';
 
-/** The attributes of a span that is being built. */
 export type NewAttributes = Map<string, AttributeValue>;
 
 /** The current attribute of each key. `user_id` and the parameters in LangSmith's metadata have no row of their own. */

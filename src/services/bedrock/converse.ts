@@ -66,7 +66,6 @@ function withMedia(message: unknown): unknown {
   return withField(message, 'content', content);
 }
 
-/** Combines the events of a streamed response. */
 function converseFold(): Fold {
   const answer = emptyFields();
   const blocks: unknown[] = [];

@@ -1,7 +1,6 @@
 import { diffArrays } from 'diff';
 import { exactJson, isFields } from '../../payload/fields.ts';
 
-/** A line from one or both of the compared values. */
 export interface DiffLine {
   readonly kind: 'same' | 'removed' | 'added';
   readonly text: string;

@@ -43,7 +43,6 @@ export function hasMoved(): boolean {
   return address.peek() !== initial;
 }
 
-/** Returns the URL that `go(change)` would set. */
 export function linkTo(change: Partial<Address>): string {
   return writeAddress(changed(address.value, change));
 }

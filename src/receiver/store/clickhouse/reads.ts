@@ -54,7 +54,6 @@ export async function groupsOf(db: ClickHouse, tenant: string, runId: string): P
   return rows.map(({ group_id }) => group_id);
 }
 
-/** A visible run as it is stored in the table `runs`. */
 export interface RunRow {
   readonly id: string;
   readonly trace: string;
@@ -214,7 +213,6 @@ export const findAttachment: Query<'attachment'> = async (db, scope, runId, name
   return row && (await readAttachment(db, scope.tenant, runId, name));
 };
 
-/** Number of trace ids per query. */
 const PAGE_TRACES = 20_000;
 /** Number of traces per query when reading runs without their payloads. */
 const READ_TRACES = 2_000;

@@ -57,7 +57,6 @@ async function startRangeOf(db: ClickHouse, { fromUs, beforeUs }: TimeRange, con
   return row === undefined || row.runs === 0 ? undefined : row;
 }
 
-/** SQL expressions for the groups of a run. */
 interface Grouping {
   /** The group of a run. A run in several groups produces a row for each. */
   readonly group: Sql;

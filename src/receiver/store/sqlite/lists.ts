@@ -11,7 +11,6 @@ import { idText, type Row, type SqliteConnection, type SqlValue } from './databa
 import { parsedPayloads } from './payloads.ts';
 import { countedUsageIn, fieldsOf, runAt, type SelectedRun, usageIn } from './run-row.ts';
 
-/** An SQL condition on the table `runs`. */
 export type Condition = Sql<SqlValue>;
 
 /** Compares `session_id` only if the project is an id, because SQLite uses no index for a condition on two columns. */

@@ -113,7 +113,6 @@ export type ShownColumns = {
   readonly user: string | null;
 } & UsageColumns;
 
-/** Columns that name the project of a visible run. */
 export type ProjectColumns = Pick<ShownColumns, 'project' | 'session_id'>;
 
 /** See `projectNames`. Returns no names if the run is not visible. */
