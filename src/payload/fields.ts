@@ -74,7 +74,6 @@ export function without(object: Fields, keys: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.has(key)));
 }
 
-/** Returns a copy of an object with each value mapped. */
 export function withValues(object: Fields, map: (value: unknown, key: string) => unknown): Fields {
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value, key)]));
 }

@@ -155,7 +155,6 @@ function exportedOf(names: readonly string[], text: string): readonly string[] {
   return found.length > 0 ? found : names;
 }
 
-/** Appends a line to the module source. The line calls `applyPatch`. */
 function patchedSource(url: string, patch: ModulePatch, { format, source }: LoadFnOutput): { source?: string } {
   const { module, replaced } = patch;
   const from = JSON.stringify(url);

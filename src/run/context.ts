@@ -122,7 +122,6 @@ export function contextTo(exporter: RunSink, context: RunContext | undefined): R
   return context !== undefined && isOff(context) ? context : Object.freeze({ ...(context ?? rootContext), exporter });
 }
 
-/** A context outside of every run. */
 export const rootContext: RunContext = {
   id: undefined,
   traceId: undefined,
@@ -414,7 +413,6 @@ export function spanOf(context: RunContext): SpanIds | undefined {
   return sources.spans?.traceOf(span);
 }
 
-/** Returns the id of the current OpenTelemetry trace. */
 export function spanTraceId(): string | undefined {
   const span = sources.spans?.activeSpan();
   return span && sources.spans?.traceOf(span)?.traceId;

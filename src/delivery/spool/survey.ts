@@ -23,7 +23,6 @@ export interface Files {
   readonly oldestMs: number | undefined;
 }
 
-/** The segment files of one process. */
 export interface Holding extends Files {
   readonly runs: number;
 }

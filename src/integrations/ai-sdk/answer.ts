@@ -5,7 +5,6 @@ import { type Answer, type AnswerReader, type Fold, vectorsOf } from '../../serv
 import { copyOf } from '../../services/deltas.ts';
 import { mediaOutputs } from './media.ts';
 
-/** The combined parts of a result, streamed or not. */
 interface Parts {
   text: string | undefined;
   reasoning: string | undefined;

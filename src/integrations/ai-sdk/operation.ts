@@ -7,7 +7,6 @@ import { currentRun } from '../../run/start-run.ts';
 import { AnswerStream } from '../answer-stream.ts';
 import { modelReader, operationReader } from './answer.ts';
 
-/** The state of one call to an SDK function. */
 interface Operation {
   /** The options `recordInputs` and `recordOutputs`, which also apply to the operation's model calls and tools. */
   hiding?: CallDescription['hiding'];

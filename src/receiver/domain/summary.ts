@@ -24,7 +24,6 @@ import {
 } from './run-view.ts';
 import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
-/** Metadata about a run's payloads, for lists and statistics. */
 export interface PayloadFacts extends RequestFacts, ToolFacts {
   /** Whether the inputs, or the outputs, are more than an empty object. */
   asks?: boolean;

@@ -22,7 +22,6 @@ const PROJECTS_MAX = 200;
 /** Minimum time between two reads of the projects, in milliseconds. A store in ClickHouse reads all runs for them. */
 const PROJECTS_MS = 30_000;
 
-/** Durations of the calls to one method of the store. */
 class Histogram {
   readonly counts: number[] = BOUNDS_S.map(() => 0);
   count = 0;
@@ -40,7 +39,6 @@ export class Metrics {
   acceptedRuns = 0;
   discardedRuns = 0;
   receivedBytes = 0;
-  /** Number of requests with OpenTelemetry metrics. */
   ignoredMetrics = 0;
   /** Number of OpenTelemetry spans that the receiver was not asked to store. */
   leftOutSpans = 0;

@@ -39,7 +39,6 @@ export async function readPermission(): Promise<void> {
   lag.value = session?.lag;
 }
 
-/** Error for a response whose status is not 2xx. */
 export class ApiError extends Error {
   readonly status: number;
 

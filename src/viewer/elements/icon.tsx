@@ -55,7 +55,6 @@ interface StatusMarkProps {
   isShort?: boolean;
 }
 
-/** Shows a status as an icon and a word. */
 export function StatusMark({ status, count, isShort = false }: StatusMarkProps): JSX.Element {
   return (
     <span class={`status status-${status}`} title={STATUS_TITLES[status]}>

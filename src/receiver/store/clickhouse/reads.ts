@@ -75,7 +75,6 @@ interface DetailedRow extends RunRow {
  */
 const WITH_INDEXES = sql('SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_if_final_exact_mode = 1');
 
-/** Returns a visible run within the scope. */
 export async function readRow(db: ClickHouse, scope: Scope, runId: string): Promise<DetailedRow | undefined> {
   const [row] = await db.rows<DetailedRow>(
     sql`SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL

@@ -25,7 +25,6 @@ export function ofProject(
     : { sql: `${runs}.project = ?`, params: [project] };
 }
 
-/** Returns whether the text is the project id of any run. */
 export function isSessionId(connection: SqliteConnection, tenant: number, text: string): boolean {
   const sql = 'SELECT 1 FROM runs WHERE tenant = ? AND session_id = ? AND session_id <> project LIMIT 1';
   return connection.one(sql, tenant, text) !== undefined;

@@ -24,7 +24,6 @@ import type { StoredTrace } from './stored-trace.ts';
 
 type Details = Pick<SelectedRun, 'fields' | 'facts' | 'ages'>;
 
-/** A run that a store call reads or changes. */
 export class SqliteRun {
   readonly id: string;
   readonly #tenant: number;
