@@ -8,7 +8,6 @@ const throwNull = (): never => {
 };
 const TRAPS = ['get', 'has', 'ownKeys', 'getPrototypeOf', 'getOwnPropertyDescriptor'] as const;
 
-/** Returns a proxy whose operations all throw. */
 export function revokedProxy(target: object = {}): object {
   const { proxy, revoke } = Proxy.revocable(target, {});
   revoke();

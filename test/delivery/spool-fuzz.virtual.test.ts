@@ -13,7 +13,6 @@ import { HEAD_BYTES } from '../support/spool.ts';
 /** Size of the token, the version and the offset, with which a head starts. */
 const START_BYTES = 16;
 
-/** Opens a spool of a new process on a disk. */
 function spoolOn(disk: MemoryDisk): Spool {
   return new Spool({
     spoolDir: MEMORY_SPOOL,

@@ -7,14 +7,12 @@ import { type LocalModel, startLocalModel } from '../support/local-model/server.
 
 export { readAll as chunksOf } from '../support/read-all.ts';
 
-/** Starts the local model server for one test. */
 export async function localModel(): Promise<LocalModel> {
   const model = await startLocalModel();
   onTestFinished(() => model.close());
   return model;
 }
 
-/** Starts the local model server for the tests of one file. */
 export function sharedModel(): () => LocalModel {
   let model: LocalModel;
   beforeAll(async () => {
@@ -28,7 +26,6 @@ export function bareClient({ url }: LocalModel, options: ClientOptions = {}): Op
   return new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, logLevel: 'off', ...options });
 }
 
-/** Returns a wrapped client and the recorder of its runs. */
 export async function tracedClient(options?: ClientOptions) {
   const recorder = record();
   const model = await localModel();
