@@ -15,7 +15,6 @@ import { logLines } from '../support/log-lines.ts';
 import { service } from './service.ts';
 
 const ROUNDS = 300;
-/** Part of all application data. */
 const canary = (round: number): string => `canary-${round}`;
 
 /** Calls every function with invalid arguments that contain a new text. */

@@ -9,7 +9,6 @@ const QUICK = { intervalMs: 1 };
 const IMAGE = makeDeployment({ source: 'internal_container' });
 const LISTENER = { compute_type: 'k8s', compute_id: 'east', compute_config: {} } as const;
 
-/** A client, and a cloud platform. */
 const onCloud = () => setUp({}, { hosting: 'cloud' });
 
 describe('a deployment to create', () => {

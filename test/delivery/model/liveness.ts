@@ -208,7 +208,6 @@ class Liveness {
       this.#fail('runs wait, and no timer is set');
   }
 
-  /** Waits for the work that a timer has started. */
   async #settle(): Promise<void> {
     for (let requests = -1; requests !== this.#service.requests; ) {
       requests = this.#service.requests;

@@ -63,7 +63,6 @@ export interface WorldOptions {
   readonly protocols?: readonly Protocol[];
   /** @default short ages */
   readonly limits?: Partial<Limits>;
-  /** Wraps the file system of each process. */
   readonly throughFs?: (fs: SpoolFs) => SpoolFs;
   readonly isDiskSound?: () => boolean;
 }
