@@ -135,7 +135,6 @@ export class Attempts {
     return hasRuns || this.#parts.spool?.hasNext === true;
   }
 
-  /** Removes a batch from those that are sent again. */
   #take(batch: Batch): Batch {
     this.retries.splice(this.retries.indexOf(batch), 1);
     return batch;
@@ -314,7 +313,6 @@ export class Attempts {
     }
   }
 
-  /** Returns the batch, or one without the expired runs. */
   #dropExpired(batch: Batch, nowMs: number): Batch {
     const oldestMs = this.#parts.endpoint.activeAt(nowMs) - this.#ageMs;
     const { slab } = batch;

@@ -24,7 +24,6 @@ export interface ExporterParts {
   readonly notice: DropNotice;
   /** The endpoint's origin, for log lines. */
   readonly address: string;
-  /** Returns the address of a run's page. */
   readonly urlOf: (run: RunPlace) => string | undefined;
   readonly monotonicMs: () => number;
   readonly random: () => number;

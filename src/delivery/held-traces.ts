@@ -26,7 +26,6 @@ interface HeldOptions {
   /** Time after which a trace is decided on, in milliseconds. Checked when another trace starts. */
   readonly ageMs: number;
   readonly monotonicMs: () => number;
-  /** Called after the decision on a trace. */
   readonly decided: () => void;
 }
 

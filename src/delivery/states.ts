@@ -27,11 +27,9 @@ export class DeliveryStates {
   readonly flushes: FlushTracker = new FlushTracker();
   readonly #parts: ExporterParts;
   readonly #counts: Counts;
-  /** Number of undelivered runs in memory. */
   #runs = 0;
   /** Memory used by undelivered runs and request bodies, in bytes. */
   #bytes = 0;
-  /** Number of undelivered runs of this process on disk. */
   #diskRuns = 0;
   /** Number of open runs without an `EncodedRun`. */
   lightRuns = 0;

@@ -74,7 +74,6 @@ export class RunAttachments implements AttachmentRoom {
     this.#hold([{ name: shown, mimeType: type, bytes }]);
   }
 
-  /** Adds attachments that were extracted from a payload. */
   keep(payload: AttachingPayload, attachments: readonly HeldAttachment[]): void {
     const names = attachments.map(({ name }) => name);
     for (const name of names) this.#names.add(nameOnWire(name));

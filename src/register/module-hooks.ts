@@ -17,7 +17,6 @@ export interface ModulePatch {
   readonly module: string;
   /** The request header that identifies model calls from the package. */
   readonly sentWith?: { readonly header: string; readonly value: RegExp };
-  /** The exports that `patch` replaces. */
   readonly replaced?: readonly string[];
   /** Modifies the exported objects. If `replaced` is set, returns the new exports. */
   patch(exports: Fields): unknown;

@@ -25,7 +25,6 @@ export interface AnswerReader {
    * streamed.
    */
   readonly fold?: (() => Fold) | undefined;
-  /** Whether the outputs are the response itself. */
   readonly isWhole?: true;
 }
 
@@ -44,7 +43,6 @@ export interface Fold {
    * Whether the last chunk of the response has arrived. Applications may stop reading there, before the stream ends.
    */
   readonly isComplete?: boolean;
-  /** Whether part of the response has an unknown format. */
   readonly isUnreadable?: boolean;
 }
 

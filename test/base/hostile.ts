@@ -14,7 +14,6 @@ export function revokedProxy(target: object = {}): object {
   return proxy;
 }
 
-/** Returns a proxy whose traps with these names throw. */
 export function throwingProxy(traps: readonly (typeof TRAPS)[number][], target: object = {}): object {
   return new Proxy(target, Object.fromEntries(traps.map((trap) => [trap, rethrow])));
 }

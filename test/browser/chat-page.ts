@@ -71,7 +71,6 @@ export class ChatPage {
     await this.answers.getByText('Let me', { exact: true }).waitFor();
   }
 
-  /** Sends a message, and waits for the end of its run. */
   async ask(text: string): Promise<void> {
     await this.say(text);
     await this.settled();
@@ -95,7 +94,6 @@ function openedChat(chat: ChatPage) {
   return { chat, page, context, url, composer, answers };
 }
 
-/** Returns a function that opens a page with a new chat. */
 export function chatPages(): (
   options?: { traced?: boolean; asks?: boolean; eventsMax?: number } & BrowserContextOptions,
 ) => Promise<ReturnType<typeof openedChat>> {

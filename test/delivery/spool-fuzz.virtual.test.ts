@@ -104,7 +104,6 @@ const harms = fc.array(fc.oneof({ weight: 4, arbitrary: flip }, cut, overwrite, 
   maxLength: 20,
 });
 
-/** Identifies a record and its whole content. */
 function contentOf({ op, isEnded, run }: SpooledRecord): string {
   const attachments = run.attachments?.map(
     ({ name, bytes }) => `${name}:${Buffer.from(bytes as Uint8Array).toString('hex')}`,

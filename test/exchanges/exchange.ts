@@ -46,7 +46,6 @@ export interface Exchange {
   readonly isSilent?: true;
 }
 
-/** How a service sends answers. */
 export interface Format extends Pick<Exchange, 'name' | 'url' | 'provider' | 'isLines' | 'outputs'> {
   readonly body: object;
   readonly asked: readonly string[];

@@ -16,7 +16,6 @@ import { runsIn } from '../spool/destination.ts';
 const SEND_MAX_MS = 5_000;
 
 interface Target {
-  /** Address to which the command sends its runs. */
   readonly url: string;
   readonly apiKey: string | undefined;
   readonly programId: string;

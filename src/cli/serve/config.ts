@@ -25,7 +25,6 @@ export interface Config {
   readonly prices?: Prices | undefined;
   /** Names of the resource attributes of OpenTelemetry spans that become metadata. */
   readonly resource?: readonly string[] | undefined;
-  /** Vocabularies of OpenTelemetry spans. */
   readonly vocabularies?: readonly SpanVocabulary[] | undefined;
   readonly tenants: Readonly<Record<string, TenantConfig>>;
   readonly proxies: readonly ProxyConfig[];

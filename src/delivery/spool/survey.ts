@@ -19,7 +19,6 @@ export interface Files {
   readonly folder: string;
   readonly files: readonly string[];
   readonly bytes: number;
-  /** Modification time of the oldest file. */
   readonly oldestMs: number | undefined;
 }
 

@@ -8,7 +8,6 @@ export interface Part {
   readonly startAt: number;
   readonly textAt: number;
   readonly endAt: number;
-  /** Where the next part starts. */
   readonly nextAt: number;
 }
 

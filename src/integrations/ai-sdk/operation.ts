@@ -12,7 +12,6 @@ interface Operation {
   hiding?: CallDescription['hiding'];
   /** The number of consumers of a streaming result, for example an HTTP response. Undefined until the first one. */
   consumers?: number;
-  /** The stream of the latest model call. */
   model?: ModelStream;
   /** Whether a wrapper has started the run, and the SDK has not published the call yet. */
   isUnpublished?: boolean;

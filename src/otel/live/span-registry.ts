@@ -38,7 +38,6 @@ export class SpanRegistry {
     if (this.#latest.push(entry) > this.#lengthMax) this.#removeEnded();
   }
 
-  /** Marks a span as ended and returns its entry. */
   end(span: SpanKey): SpanEntry | undefined {
     const entry = this.find(span);
     if (entry !== undefined) entry.isOpen = false;

@@ -105,7 +105,6 @@ export class AttributeReader {
     return true;
   }
 
-  /** Frees the values of the span. */
   release(): void {
     this.attributes = {};
     for (let at = 0; at < this.#sources.length; at++) (this.#sources[at] as Source).value = undefined;

@@ -195,7 +195,6 @@ export interface Turn {
   readonly outcome: TraceOutcome | undefined;
   readonly project: string;
   readonly user: string | undefined;
-  /** Total usage of the trace. */
   readonly usage: Usage | undefined;
 }
 

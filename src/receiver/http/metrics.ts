@@ -42,7 +42,6 @@ export class Metrics {
   ignoredMetrics = 0;
   /** Number of OpenTelemetry spans that the receiver was not asked to store. */
   leftOutSpans = 0;
-  /** Number of rejected requests by reason. */
   readonly refused: Map<string, number> = new Map();
   readonly #histograms = new Map<string, Histogram>();
   #projects: Promise<string> | undefined;

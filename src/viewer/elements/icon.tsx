@@ -49,7 +49,6 @@ export function Icon({ name }: { name: string }): JSX.Element {
 
 interface StatusMarkProps {
   status: TraceOutcome;
-  /** Number of runs or traces with the status. */
   count?: number;
   /** Whether the word is visible only to screen readers. */
   isShort?: boolean;

@@ -17,7 +17,6 @@ export const MOODS = [
 ] as const;
 export type Mood = (typeof MOODS)[number];
 
-/** A received post, patch or span. */
 interface Arrival {
   readonly op: 'post' | 'patch' | 'span';
   readonly id: string;

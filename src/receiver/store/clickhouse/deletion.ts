@@ -85,12 +85,10 @@ export class ClickHouseDeletions {
     return !this.#known.isEmpty && trace.members.length > 0 && this.#known.covers(tenant, trace);
   }
 
-  /** A time for `delete`. */
   get nowUs(): number {
     return this.#clock.nowUs();
   }
 
-  /** Deletes the traces of groups at a time. */
   async delete(groups: readonly Group[], deletedUs: number): Promise<void> {
     for (const [tenant, own] of grouped(groups, (group) => group.tenant)) {
       const traces = own.map(({ group_id, trace: { id, projects } }) => ({ id, projects, group_ids: [group_id] }));

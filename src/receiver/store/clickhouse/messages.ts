@@ -119,9 +119,7 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
 /** A run of a group, merged from its messages. */
 export interface GroupRun {
   readonly run: AssembledRun;
-  /** Every start time found in its messages. */
   readonly startsUs: ReadonlySet<number>;
-  /** Time at which the latest message arrived. */
   readonly latestUs: number;
 }
 

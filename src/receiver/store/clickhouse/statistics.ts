@@ -60,7 +60,6 @@ async function startRangeOf(db: ClickHouse, { fromUs, beforeUs }: TimeRange, con
 interface Grouping {
   /** The group of a run. A run in several groups produces a row for each. */
   readonly group: Sql;
-  /** Array of all the groups of a run. */
   readonly groups: Sql;
   readonly isTag: boolean;
 }

@@ -16,7 +16,6 @@ export type RunRow = {
   readonly id: Uint8Array;
   readonly trace: number;
   readonly parent: Uint8Array | null;
-  /** See `SqliteRun.waitsFor`. */
   readonly waits_for: Uint8Array | null;
   readonly span: Uint8Array | null;
   /** 1 if a message of the run contains a `trace_id`, otherwise 0. */

@@ -36,7 +36,6 @@ export class SqliteRun {
   parentId: string | undefined;
   /** Key of the parent span, or of a parent that has not arrived: 32 hex digits from its id. */
   waitsFor: string | undefined;
-  /** Whether a descendant of the run has usage. */
   below = false;
   repeated: RepeatedCall = ALONE;
   fields: SmallFields = {};
@@ -80,7 +79,6 @@ export class SqliteRun {
     return run;
   }
 
-  /** Whether the parent has arrived. */
   get isLinked(): boolean {
     return this.parentId !== undefined && this.waitsFor !== this.parentId.replaceAll('-', '');
   }
