@@ -28,7 +28,6 @@ interface Layer {
   readonly guards: readonly Call[];
 }
 
-/** A real call. */
 export interface Call {
   readonly at: number;
   readonly text: string;
