@@ -140,7 +140,7 @@ export class SqlFilter {
     if (text !== undefined && column !== undefined && !/^(?:[-\d[{"]|null$|true$|false$)/.test(text)) {
       conditions.push({ sql: `${runs}.${column} = ?`, params: [text] });
     } else if (!this.#isNarrow) {
-      const found = patterns.map((pattern) => this.#candidates(pattern));
+      const found = patterns.map((pattern) => (isIndexed(pattern) ? this.#search.runsWith([pattern.text]) : undefined));
       if (found.length > 0 && found.every((runsFound) => runsFound !== undefined)) {
         conditions.push(ofKeys(runs, found.flat()));
       }
@@ -153,11 +153,6 @@ export class SqlFilter {
     const sql = hasDetails(runs, [...checks, MATCHES_FIELDS].join(' AND '));
     const isSelective = conditions.length > 0 && column === undefined;
     return { ...all([...conditions, { sql, params: [...needles, JSON.stringify(comparison)] }]), isSelective };
-  }
-
-  /** Returns the runs that may have this metadata value. Returns undefined if there are many, or if they are unknown. */
-  #candidates(pattern: TextPattern): readonly number[] | undefined {
-    return isIndexed(pattern) ? this.#search.runsWith([pattern.text]) : undefined;
   }
 
   /** Returns whether few rows match. If many rows match, SQLite checks each run in the order of the list. */
