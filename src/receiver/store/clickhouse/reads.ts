@@ -83,9 +83,7 @@ export async function readRow(db: ClickHouse, scope: Scope, runId: string): Prom
   return row !== undefined && isInScope(scope, { summary: summaryIn(row) }) ? row : undefined;
 }
 
-type StoredSummary = RunSummary & Pick<RunOutline, 'tools'>;
-
-function summaryIn({ id, trace, summary }: RunRow): StoredSummary {
+function summaryIn({ id, trace, summary }: RunRow): RunSummary & Pick<RunOutline, 'tools'> {
   return { id, trace_id: trace, ...JSON.parse(summary) };
 }
 
@@ -316,7 +314,6 @@ function inStoredOrder(runs: readonly PlacedRun[]): PlacedRun[] {
   return traces.sort((a, b) => (groupOf(a) < groupOf(b) ? -1 : groupOf(a) > groupOf(b) ? 1 : 0)).flat();
 }
 
-/** Returns each run as JSON, with its payloads. */
 async function runTexts(db: ClickHouse, tenant: string, runs: readonly PlacedRun[]): Promise<string[]> {
   const runIds = runs.map(({ id }) => id);
   const [byRun, infos] = await Promise.all([
