@@ -17,7 +17,6 @@ export function quoted(text: string): string {
   return `"${visible(text.length > QUOTED_MAX ? `${text.slice(0, QUOTED_MAX)}…` : text)}"`;
 }
 
-/** Escapes control characters except line breaks. */
 export function visibleLines(text: string): string {
   return text.split(/\r?\n/).map(visible).join('\n');
 }

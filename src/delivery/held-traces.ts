@@ -68,7 +68,6 @@ export class HeldTraces {
     this.#isClosed = true;
   }
 
-  /** Called when a held run has started or grown. */
   add(runs: number, bytes: number): void {
     const { counts } = this.options;
     counts.held += runs;

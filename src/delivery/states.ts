@@ -108,7 +108,6 @@ export class DeliveryStates {
     return this.start(run, startedAtMs);
   }
 
-  /** Called for a light run that is part of a slab. */
   endLight(): void {
     this.#forgetLight();
     this.#counts.queued++;
@@ -159,7 +158,6 @@ export class DeliveryStates {
     this.queue.addReady(delivery);
   }
 
-  /** Frees a run that is part of a slab. */
   written(delivery: Delivery): void {
     this.#measure(delivery, 0);
     delivery.stage = 'settled';

@@ -287,7 +287,6 @@ export function ownerWith(sink: RunSink, parent: RunContext | undefined): RunOwn
   return owner?.sink === sink ? owner : undefined;
 }
 
-/** The trace flag for sampled spans. */
 export const SAMPLED = 1;
 
 export interface SpanIds {

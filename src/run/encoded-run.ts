@@ -221,7 +221,6 @@ export function wholeJson(run: EncodedRun): string {
   return `${json}}`;
 }
 
-/** Returns a copy of a run as the service receives it. */
 export function recordOf(run: EncodedRun): RunRecord {
   describeOpenRun(run);
   encodeLazy(run);

@@ -143,7 +143,6 @@ function settingsFor({ url, apiKey, programId }: Target, spoolDir: string): Sett
   });
 }
 
-/** Sends the spooled runs of one destination to the receiver. */
 async function sendSpool(target: Target, spoolDir: string, spoolDestination: string | undefined): Promise<void> {
   const settings = settingsFor(target, spoolDir);
   if (settings === undefined) return;

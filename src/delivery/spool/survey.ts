@@ -129,7 +129,6 @@ const SEARCH_EVERY_MS = 50_000;
 
 const searchedAtMs = new Map<string, number>();
 
-/** Maximum number of destinations in the logged command. */
 const DESTINATIONS_MAX = 5;
 
 function leftoversOf(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): Leftover[] {

@@ -110,7 +110,6 @@ export class AttributeReader {
     for (let at = 0; at < this.#sources.length; at++) (this.#sources[at] as Source).value = undefined;
   }
 
-  /** Whether a row of the group may read an attribute of the span. */
   hasRows(group: Group): boolean {
     return this.#matches.some(({ place }) => place.group === group);
   }

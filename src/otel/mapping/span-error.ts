@@ -4,7 +4,6 @@ import { langfuseError } from '../conventions/langfuse.ts';
 import { type Attributes, number, text } from '../conventions/values.ts';
 import type { SpanEventLike, SpanLike } from '../span-like.ts';
 
-/** The status code of a failed span. */
 const ERROR = 2;
 
 /** The lowest HTTP status code that indicates a failure. */

@@ -22,7 +22,6 @@ const USAGE = namesOf(genAiUsage);
 /** What Phoenix adds up of OpenInference. */
 const OPENINFERENCE_USAGE = namesOf(openInferenceCounts);
 
-/** Returns the first attribute of each key. */
 function namesOf(rows: Rows): ReadonlyMap<string, string> {
   return new Map(rows.map(([attribute, key]) => [key, attribute] as const).reverse());
 }

@@ -53,7 +53,6 @@ export class Metrics {
     this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1);
   }
 
-  /** Returns a store that measures how long each call takes. */
   measured(store: Store): Store {
     const methods = STORE_METHODS.map((name) => {
       const call = (...args: unknown[]): unknown => (store[name] as (...values: unknown[]) => unknown)(...args);

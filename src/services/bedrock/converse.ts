@@ -90,7 +90,6 @@ function converseFold(): Fold {
   };
 }
 
-/** Returns the fields of a block that a delta extends. */
 function extensionOf({ citation, reasoningContent, toolResult, ...others }: Fields): Fields {
   const isHidden = fieldsOf(reasoningContent).redactedContent !== undefined;
   return defined({

@@ -96,7 +96,6 @@ export class ClickHouseDeletions {
     }
   }
 
-  /** Waits until the traces of all known deletions are deleted. */
   async settle(): Promise<void> {
     await this.refresh(true);
     await this.#work;

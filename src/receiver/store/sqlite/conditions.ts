@@ -47,7 +47,6 @@ export class SqlFilter {
     ];
   }
 
-  /** Selects the visible runs in the projects of the filter. */
   inside(runs: string): Condition[] {
     return [{ sql: `${runs}.start_us IS NOT NULL`, params: [] }, ...this.#projects(runs)];
   }

@@ -175,7 +175,6 @@ export function storedFields({ trace_id, parent_run_id, ...fields }: SmallFields
   });
 }
 
-/** Returns whether the column contains this text exactly. */
 function isExact(text: string): boolean {
   return text.length <= COMPARED_LENGTH_MAX && text.isWellFormed() && !text.includes('\0');
 }
@@ -219,7 +218,6 @@ export function evidenceIn({ call }: Pick<RunRow, 'call'>): CallEvidence {
 /** SQL condition for runs whose usage counts if no other run records the same call. */
 export const COUNTS_ALONE: string = `(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) OR below = 0)`;
 
-/** SQL condition for runs whose usage counts towards totals. */
 export const COUNTS_USAGE: string = `(is_repeated = 0 AND ${COUNTS_ALONE})`;
 
 export function countedUsageIn(row: RunRow): Usage | undefined {
