@@ -18,7 +18,6 @@ async function receiving(): Promise<{ receiver: Receiver; store: Store }> {
   return { receiver, store };
 }
 
-/** Type and first bytes of what a run has attached, by name. */
 async function attachedTo(id: string, store: Store): Promise<Record<string, string>> {
   const run = await store.details(DEFAULT_SCOPE, id);
   const found: Record<string, string> = {};

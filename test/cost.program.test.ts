@@ -4,9 +4,7 @@ import { ingestServer } from './support/ingest-server.ts';
 import { runNode } from './support/program.ts';
 
 const RUNS = 2_000;
-/** The number of batches and requests, with a hundred runs each. */
 const PER_BATCH = RUNS / 100;
-/** The input and the output of a span. */
 const JSON_ATTRIBUTES = 2;
 
 type Counts = Readonly<Record<string, number>>;

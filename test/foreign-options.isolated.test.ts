@@ -37,7 +37,6 @@ const HIDING: readonly [object, boolean, boolean][] = [
   [{ recordOutputs: false }, true, false],
 ];
 
-/** Functions that record a run with the question and the answer. */
 const RECORDING: Readonly<Record<string, (options: object) => unknown>> = {
   traceable: (options) => traceable((_question: string) => ANSWERED, { ...options, name: 'sync' })(ASKED),
   'traceable with a promise': (options) => traceable(async (_question: string) => ANSWERED, options)(ASKED),

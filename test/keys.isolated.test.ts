@@ -42,7 +42,6 @@ function connectingHere(): Agent {
   return agent;
 }
 
-/** Returns the credentials in the headers of the last request. */
 function credentials({ received }: IngestServer): Record<string, unknown> {
   const { headers } = received.at(-1) as Received;
   return Object.fromEntries(CREDENTIALS.filter((name) => name in headers).map((name) => [name, headers[name]]));

@@ -17,7 +17,6 @@ async function service(ready: Promise<unknown> = Promise.resolve()): Promise<Ing
   });
 }
 
-/** The package, configured to send its runs to a service. */
 async function configured(options: ConfigureOptions = {}, ready?: Promise<unknown>) {
   const server = await service(ready);
   const runspan = await freshPackage();

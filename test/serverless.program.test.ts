@@ -19,7 +19,6 @@ async function call({ child, printed }: Started, event: string): Promise<string>
   return (await printed(new RegExp(`^.* to ${event}$`, 'm')))[0];
 }
 
-/** Stops a process, and comes back when it has stopped. */
 function freeze({ pid }: ChildProcess): void {
   process.kill(Number(pid), 'SIGSTOP');
   while (!execFileSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('T'));

@@ -8,7 +8,6 @@ function recorder(): ReturnType<typeof recordRuns> {
   return recorded;
 }
 
-/** An object with getters that note each read. */
 function noting(notes: string[], values: Record<string, () => unknown>): object {
   const value = {};
   for (const [key, make] of Object.entries(values)) {
@@ -35,7 +34,6 @@ function* chunksOf(value: object): Generator<object> {
   yield value;
 }
 
-/** Every way to record a value. */
 const PLACES: [string, (value: object) => unknown][] = [
   ['an argument', (value) => traceable((_: object) => {})(value)],
   ['one of several arguments', (value) => traceable((_: object, __: number) => {})(value, 1)],

@@ -32,7 +32,6 @@ export interface CommandContext {
 
 /** Implements a command. Loaded only when the user runs the command. */
 export interface CommandModule {
-  /** Adds the command's options, arguments, help text and action. */
   define(command: Command, context: CommandContext): void;
 }
 
@@ -69,7 +68,6 @@ export type OptionsOf<Define extends (command: Command) => { opts(): unknown }> 
   ReturnType<Define>['opts']
 >;
 
-/** Parses a repeatable option by appending each value to a list. */
 export function collect(value: string, previous: string[] = []): string[] {
   return [...previous, value];
 }

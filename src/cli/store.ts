@@ -63,10 +63,8 @@ an hour.
 Exit code:
   0 on success; 1 if --yes is missing or the store cannot be opened; 2 for invalid arguments`;
 
-/** Maximum number of reasons that are printed. */
 const REASONS_MAX = 20;
 const DAY_MS = 86_400_000;
-/** Interval between progress lines, in milliseconds. */
 const PROGRESS_MS = 5_000;
 
 export function define(command: Command, context: CommandContext): void {

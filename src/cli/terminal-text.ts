@@ -1,7 +1,6 @@
 import { visible } from '../base/text.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 
-/** Maximum number of characters in a quoted value. */
 const QUOTED_MAX = 80;
 
 const clusters = new Intl.Segmenter();
@@ -18,7 +17,6 @@ export function quoted(text: string): string {
   return `"${visible(text.length > QUOTED_MAX ? `${text.slice(0, QUOTED_MAX)}…` : text)}"`;
 }
 
-/** Escapes control characters except line breaks. */
 export function visibleLines(text: string): string {
   return text.split(/\r?\n/).map(visible).join('\n');
 }

@@ -84,7 +84,6 @@ interface Line {
   /** One tree, or several equal trees. */
   readonly trees: readonly RunTree[];
   readonly glyphs: string;
-  /** The text before the tree glyphs of child runs. */
   readonly indent: string;
 }
 

@@ -135,7 +135,6 @@ export class Attempts {
     return hasRuns || this.#parts.spool?.hasNext === true;
   }
 
-  /** Removes a batch from those that are sent again. */
   #take(batch: Batch): Batch {
     this.retries.splice(this.retries.indexOf(batch), 1);
     return batch;
@@ -256,10 +255,12 @@ export class Attempts {
         }
         rejected = outcome.rejectedRuns ?? 0;
         for (const item of batch.items) {
+          // An earlier process may have delivered the start of a complete run that was read from disk.
+          const isHalfKnown = item.delivery.ticket !== undefined && item.op === 'post' && item.isEnded;
           // OTLP does not say which runs it rejects, and forbids sending them again. An open run is sent when it ends.
           if (item.delivery.stage === 'finishing' && rejected-- > 0) {
             this.#states.drop(item.delivery, 'rejected', outcome.detail, UNKNOWN_RUN);
-          } else if (outcome.isRepetition !== true || !isHalfKnown(item)) this.#states.accepted(item);
+          } else if (outcome.isRepetition !== true || !isHalfKnown) this.#states.accepted(item);
           else this.#sendAgain(new Batch([Object.assign(item, { op: 'patch' })], batch), true);
         }
         break;
@@ -314,7 +315,6 @@ export class Attempts {
     }
   }
 
-  /** Returns the batch, or one without the expired runs. */
   #dropExpired(batch: Batch, nowMs: number): Batch {
     const oldestMs = this.#parts.endpoint.activeAt(nowMs) - this.#ageMs;
     const { slab } = batch;
@@ -346,11 +346,6 @@ export class Attempts {
     }
     if (!endpoint.isClosed) this.#notice.accepted();
   }
-}
-
-/** Whether an item is a complete run that was read from disk. An earlier process may have delivered the run's start. */
-function isHalfKnown({ delivery, op, isEnded }: Item): boolean {
-  return delivery.ticket !== undefined && op === 'post' && isEnded;
 }
 
 /** Of two halves of the same age, the smaller one is sent first, so that a run at fault is isolated soon. */

@@ -36,7 +36,6 @@ export class Batch {
   isNew = false;
   /** Whether the batch was sent to find out whether the endpoint accepts requests again. */
   isProbe: boolean;
-  /** The kind and the time of the last failure. */
   failure: Failure | undefined;
   failedAtMs = 0;
   /** Time after which the request counts as lost. Used on edge runtimes. */
@@ -69,7 +68,6 @@ export class Batch {
     return this.#items;
   }
 
-  /** Why the last request failed. */
   set detail(detail: string) {
     if (this.slab !== undefined) this.slab.detail = detail;
     for (const { delivery } of this.#items) delivery.detail = detail;

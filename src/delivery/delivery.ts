@@ -65,7 +65,6 @@ export class Delivery {
   stage: Stage = 'started';
   /** Whether the service has accepted the run's start. If true, the exporter sends the rest of the run as a patch. */
   isPosted = false;
-  /** Why the last request with this run failed. */
   detail: string | undefined;
   /** The end with which the run is sent while it is open. Its own end replaces this one. */
   endOverride: EndOverride | undefined;

@@ -56,7 +56,6 @@ export class Endpoint {
     return this.isClosed || this.loneFailures > 1 || (this.loneFailures > 0 && this.#acceptedAt === 0);
   }
 
-  /** Time at which the next request may be sent. */
   opensAtMs(isFlushing: boolean): number {
     return this.isClosed ? this.probeAtMs(isFlushing) : this.pausedUntilMs;
   }

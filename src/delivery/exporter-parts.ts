@@ -7,7 +7,6 @@ import type { Spool } from './spool/spool.ts';
 import type { Sender, SenderOptions } from './wire/sender.ts';
 import type { ServiceInfo } from './wire/service-info.ts';
 
-/** Objects that the classes of an exporter share. */
 export interface ExporterParts {
   readonly capture: CapturePolicy;
   readonly limits: Limits;
@@ -25,7 +24,6 @@ export interface ExporterParts {
   readonly notice: DropNotice;
   /** The endpoint's origin, for log lines. */
   readonly address: string;
-  /** Returns the address of a run's page. */
   readonly urlOf: (run: RunPlace) => string | undefined;
   readonly monotonicMs: () => number;
   readonly random: () => number;

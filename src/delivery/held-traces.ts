@@ -26,7 +26,6 @@ interface HeldOptions {
   /** Time after which a trace is decided on, in milliseconds. Checked when another trace starts. */
   readonly ageMs: number;
   readonly monotonicMs: () => number;
-  /** Called after the decision on a trace. */
   readonly decided: () => void;
 }
 
@@ -69,7 +68,6 @@ export class HeldTraces {
     this.#isClosed = true;
   }
 
-  /** Called when a held run has started or grown. */
   add(runs: number, bytes: number): void {
     const { counts } = this.options;
     counts.held += runs;
@@ -182,7 +180,8 @@ class Trace implements HeldTrace {
     // The first run could not start.
     if (first === undefined) return void this.leaveOut();
     const { startTime, endTime } = first.run;
-    const durationMs = endTime === undefined ? monotonicMs() - this.startedAtMs : msBetween(startTime, endTime);
+    const durationMs =
+      endTime === undefined ? monotonicMs() - this.startedAtMs : Date.parse(endTime) - Date.parse(startTime);
     // A failed run may still wait for late content.
     if (rules.onError && this.#runs.some(({ run }) => hasFailed(run))) this.#keep('kept-error');
     else if (durationMs > rules.slowMs) this.#keep('kept-slow');
@@ -239,10 +238,6 @@ class Trace implements HeldTrace {
       return false;
     });
   }
-}
-
-function msBetween(start: string, end: string): number {
-  return Date.parse(end) - Date.parse(start);
 }
 
 /** Returns what a function in `keep` receives. The runs are copied when they are first read. */

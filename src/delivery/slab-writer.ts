@@ -37,7 +37,6 @@ export class SlabWriter {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
   readonly #pool: BufferPool;
-  /** Called when a body is full or flushed. */
   readonly #sealed: (slab: Slab) => void;
   /** Called when a run has ended, and may have to wait for others. */
   readonly #added: () => void;
@@ -97,7 +96,6 @@ export class SlabWriter {
     }
   }
 
-  /** Ends the open body. */
   seal(): void {
     this.write();
     this.#seal();

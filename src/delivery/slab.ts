@@ -28,7 +28,6 @@ export class Slab {
   kept: { readonly bytes: Buffer; readonly encoding: Encoding | undefined };
   /** Whether compression was tried. */
   isTried = false;
-  /** Why the last request with these runs failed. */
   detail: string | undefined;
 
   constructor(written: WrittenRuns, bytes: Buffer, buffer?: Buffer) {

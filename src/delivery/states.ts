@@ -27,11 +27,9 @@ export class DeliveryStates {
   readonly flushes: FlushTracker = new FlushTracker();
   readonly #parts: ExporterParts;
   readonly #counts: Counts;
-  /** Number of undelivered runs in memory. */
   #runs = 0;
   /** Memory used by undelivered runs and request bodies, in bytes. */
   #bytes = 0;
-  /** Number of undelivered runs of this process on disk. */
   #diskRuns = 0;
   /** Number of open runs without an `EncodedRun`. */
   lightRuns = 0;
@@ -110,7 +108,6 @@ export class DeliveryStates {
     return this.start(run, startedAtMs);
   }
 
-  /** Called for a light run that is part of a slab. */
   endLight(): void {
     this.#forgetLight();
     this.#counts.queued++;
@@ -161,7 +158,6 @@ export class DeliveryStates {
     this.queue.addReady(delivery);
   }
 
-  /** Frees a run that is part of a slab. */
   written(delivery: Delivery): void {
     this.#measure(delivery, 0);
     delivery.stage = 'settled';

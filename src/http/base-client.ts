@@ -150,7 +150,6 @@ export class Attempt implements Progress {
     });
   }
 
-  /** Sets the deadline. */
   limit(timeoutMs: number): void {
     this.endDeadline();
     this.#timer = setTimer(() => this.abort(timeoutError(this, timeoutMs)), timeoutMs);

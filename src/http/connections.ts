@@ -123,7 +123,6 @@ function watched(
   };
 }
 
-/** The open sockets of all connections. */
 const watchedSockets = new Set<Socket>();
 
 /** Whether a socket has not passed all that was written to it to the operating system. */
@@ -160,7 +159,6 @@ export interface Proxies {
   readonly except: string;
 }
 
-/** Reason why no proxy is used for an endpoint. */
 export type NoProxy = 'none is named' | 'this machine' | 'an exception';
 
 /**

@@ -58,7 +58,6 @@ export interface HttpResponse {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The first 64 KiB of the response body. */
   readonly bytes: Uint8Array;
-  /** `bytes` as text. */
   readonly text: string;
   /** Whether the request was sent without an API key or `authorization` header. */
   readonly isKeyless?: boolean;

@@ -6,8 +6,6 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { newRunId } from '../run/ids.ts';
 import { dottedOrder } from '../run/time.ts';
 
-type Callable = (...args: unknown[]) => unknown;
-
 const done = (): Promise<object> => Promise.resolve({ ok: true, pending: 0 });
 
 export const flush: () => Promise<object> = done;
@@ -31,7 +29,7 @@ export function stats(): object {
   return { ...counts, droppedByReason, ...rest, latency: undefined, lastError: undefined };
 }
 
-export function traceable(fn: Callable): unknown {
+export function traceable(fn: (...args: unknown[]) => unknown): unknown {
   if (typeof fn !== 'function') return fn;
   const wrapper: unknown = new Proxy(fn, {
     get: (target, key) => (key === 'with' && !(key in target) ? () => wrapper : Reflect.get(target, key)),

@@ -104,7 +104,8 @@ const AsyncFunctionPrototype: unknown = Object.getPrototypeOf(async () => {});
 function tracedFunction(fn: Callable, plan: Plan): Callable {
   // An async function from another realm returns promises of that realm's `Promise` class.
   const isAsync = types.isAsyncFunction(fn) && Object.getPrototypeOf(fn) === AsyncFunctionPrototype;
-  if (isConstructor(fn)) {
+  // `Reflect.construct` checks whether `fn` is a constructor without calling `fn`.
+  if (ignoreErrors(() => Reflect.construct(Object, [], fn)) !== undefined) {
     return function traced(this: unknown, ...args: unknown[]): unknown {
       if (new.target !== undefined) return Reflect.construct(fn, args, new.target === traced ? fn : new.target);
       const prepared = prepare(plan, args);
@@ -278,9 +279,4 @@ export function uncallableKind(value: unknown): string | undefined {
   // The source of a method named `class` also starts with `class`, but methods have no `prototype`.
   const isClass = /^class\b/.test(Function.prototype.toString.call(value)) && Object.hasOwn(value, 'prototype');
   return isClass ? 'a class' : undefined;
-}
-
-function isConstructor(fn: Callable): boolean {
-  // `Reflect.construct` checks whether `fn` is a constructor without calling `fn`.
-  return ignoreErrors(() => Reflect.construct(Object, [], fn)) !== undefined;
 }

@@ -157,7 +157,6 @@ class FollowedCall implements Settlement {
     });
   }
 
-  /** Records only the first parsed response. */
   fulfilled(parsed: unknown): void {
     if (this.#isParsed) return;
     this.#isParsed = true;

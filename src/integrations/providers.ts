@@ -1,6 +1,5 @@
 import { isLoopback } from '../config/checker.ts';
 
-/** Model services with the endings of their host names. */
 const PROVIDERS: readonly (readonly [provider: string, suffixes: readonly string[]])[] = [
   ['openai', ['.openai.com']],
   ['azure', ['.openai.azure.com', '.cognitiveservices.azure.com', '.services.ai.azure.com']],

@@ -109,7 +109,6 @@ function maskedCapture(capture: CapturePolicy, masks: Masks): CapturePolicy {
   };
 }
 
-/** The copy of a run that one target gets. */
 class RunCopy implements RunSource {
   readonly #run: EncodedRun;
   readonly #copy: EncodedRun;

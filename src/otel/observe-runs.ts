@@ -83,7 +83,6 @@ const AGENT_MARKS = [
   ['traceloop.span.kind', '"agent"'],
 ] as const;
 
-/** The attributes of a model call, by the key of the metadata. */
 const CALL_ATTRIBUTES = [
   ['ls_provider', 'gen_ai.provider.name'],
   ['ls_model_name', 'gen_ai.request.model'],

@@ -14,7 +14,6 @@ export interface HeldAttachment {
   bytes: Uint8Array | Blob;
 }
 
-/** A field whose binary values become attachments. */
 export type AttachingField = 'inputs' | 'outputs';
 
 /** A payload that may have attachments. A stream's chunks become its `outputs` when the stream ends. */
@@ -75,7 +74,6 @@ export class RunAttachments implements AttachmentRoom {
     this.#hold([{ name: shown, mimeType: type, bytes }]);
   }
 
-  /** Adds attachments that were extracted from a payload. */
   keep(payload: AttachingPayload, attachments: readonly HeldAttachment[]): void {
     const names = attachments.map(({ name }) => name);
     for (const name of names) this.#names.add(nameOnWire(name));

@@ -20,7 +20,6 @@ const UNREADABLE = '[an error that cannot be read]';
 /** Limits for thrown objects that are not Errors and are recorded as JSON. */
 const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
 
-/** The start of a line with the cause of an error. */
 export const CAUSED_BY = 'Caused by: ';
 
 /**

@@ -31,7 +31,6 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Returns the first value that is a non-empty string. */
 export function firstText(...values: readonly unknown[]): string | undefined {
   return values.find((value): value is string => typeof value === 'string' && value !== '');
 }
@@ -74,7 +73,6 @@ export function without(object: Fields, keys: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.has(key)));
 }
 
-/** Returns a copy of an object with each value mapped. */
 export function withValues(object: Fields, map: (value: unknown, key: string) => unknown): Fields {
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value, key)]));
 }

@@ -244,7 +244,7 @@ class TextScan {
 
   /** Whether a string must be masked or becomes an attachment. Only few strings are decoded for this. */
   #mustBeCopied(text: string, start: number, end: number): boolean {
-    if (isDataUri(text, start, end)) return true;
+    if (end - start > DATA_URI_CHARACTERS_MAX && text.startsWith('data:', start)) return true;
     if (this.#texts === undefined || !mayBeMasked(text, start)) return false;
     return this.#texts.mayMask(JSON.parse(text.slice(start - 1, end + 1)));
   }
@@ -335,10 +335,6 @@ for (const character of '"\\bfnrt') SHORT_ESCAPES[character.charCodeAt(0)] = 1;
 
 function isKeyAt(text: string, key: string, start: number): boolean {
   return text.charCodeAt(start + key.length) === QUOTE && text.startsWith(key, start);
-}
-
-function isDataUri(text: string, start: number, end: number): boolean {
-  return end - start > DATA_URI_CHARACTERS_MAX && text.startsWith('data:', start);
 }
 
 /** Returns the index after a number, or -1 if there is no valid number. */

@@ -54,7 +54,6 @@ function withoutSecrets(args: readonly string[]): string[] {
   });
 }
 
-/** Matches options of Node that contain code. */
 const INLINE_CODE = /^(-e|--eval|-p|-pe|--print)$|^--(eval|print|input-type)=|^--input-type$|data:/;
 /** Matches options of a debugger and of the watch mode, whose value may be the next option. */
 const OF_SESSION = /^--(inspect|watch)/;

@@ -85,7 +85,6 @@ export const http: Instrumentation = {
 
 const storage = createStorage<Incoming>();
 const incomings = makeSlot<Incoming>();
-/** The open requests of a socket that have a run. */
 const openOn = makeSlot<Set<Incoming>>();
 const open = new Map<string, RequestRun>();
 

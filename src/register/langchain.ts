@@ -14,7 +14,6 @@ const TRACEABLE = ['langsmith/dist/traceable', 'langsmith/lib/traceable'];
 /** Matches the `user-agent` header of most LangChain models. */
 export const USER_AGENT: RegExp = /langchain-?js/;
 
-/** Holds the callback handlers of a LangChain step. */
 interface CallbackManager {
   readonly handlers: readonly { readonly name: string; readonly client?: object }[];
   addHandler(handler: object, isInherited: boolean): void;

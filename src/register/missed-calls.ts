@@ -9,7 +9,6 @@ import { isLeftToLangsmith } from './langsmith.ts';
 
 const PLACE = 'runspan/register missed calls';
 
-/** Clients by the start of their `user-agent` header. */
 const CLIENTS: readonly (readonly [userAgent: RegExp, client: string])[] = [
   [/^axios\//, 'axios'],
   [/^aws-sdk-/, 'the AWS SDK'],

@@ -17,7 +17,6 @@ export interface ModulePatch {
   readonly module: string;
   /** The request header that identifies model calls from the package. */
   readonly sentWith?: { readonly header: string; readonly value: RegExp };
-  /** The exports that `patch` replaces. */
   readonly replaced?: readonly string[];
   /** Modifies the exported objects. If `replaced` is set, returns the new exports. */
   patch(exports: Fields): unknown;
@@ -155,7 +154,6 @@ function exportedOf(names: readonly string[], text: string): readonly string[] {
   return found.length > 0 ? found : names;
 }
 
-/** Appends a line to the module source. The line calls `applyPatch`. */
 function patchedSource(url: string, patch: ModulePatch, { format, source }: LoadFnOutput): { source?: string } {
   const { module, replaced } = patch;
   const from = JSON.stringify(url);

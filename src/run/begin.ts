@@ -22,7 +22,6 @@ export interface SpanOwner extends RunOwner {
   setRecord(record: EncodedRun, run: HookedRun): void;
 }
 
-/** The data of a run before it starts. */
 export interface RunStart<Options extends StartOptions = StartOptions> {
   readonly options: Options;
   readonly parent: RunContext | undefined;

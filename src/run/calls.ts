@@ -6,7 +6,6 @@ import { type EncodedRun, encodeLazy } from './encoded-run.ts';
 import { CallRecord, CallTable, callKey, responseIdIn, SAME_CALL, SAME_CALL_USAGE, USAGE } from './same-call.ts';
 import type { RunSink } from './sink.ts';
 
-/** A call whose record is about to start. */
 export interface CallStart {
   /** Identifies the source, if the option `source` of the run does not. */
   readonly source?: CallRecord['source'];
@@ -19,7 +18,6 @@ export interface CallStart {
   readonly isSender?: boolean;
 }
 
-/** A call that this process records. */
 export class RecordedCall extends CallRecord {
   readonly dottedOrder: string;
   readonly isSender: boolean;

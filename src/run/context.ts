@@ -122,7 +122,6 @@ export function contextTo(exporter: RunSink, context: RunContext | undefined): R
   return context !== undefined && isOff(context) ? context : Object.freeze({ ...(context ?? rootContext), exporter });
 }
 
-/** A context outside of every run. */
 export const rootContext: RunContext = {
   id: undefined,
   traceId: undefined,
@@ -288,7 +287,6 @@ export function ownerWith(sink: RunSink, parent: RunContext | undefined): RunOwn
   return owner?.sink === sink ? owner : undefined;
 }
 
-/** The trace flag for sampled spans. */
 export const SAMPLED = 1;
 
 export interface SpanIds {
@@ -414,7 +412,6 @@ export function spanOf(context: RunContext): SpanIds | undefined {
   return sources.spans?.traceOf(span);
 }
 
-/** Returns the id of the current OpenTelemetry trace. */
 export function spanTraceId(): string | undefined {
   const span = sources.spans?.activeSpan();
   return span && sources.spans?.traceOf(span)?.traceId;

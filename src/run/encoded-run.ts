@@ -132,7 +132,6 @@ export function addToRuntime(read: () => object): void {
   encodedRuntime = undefined;
 }
 
-/** Returns `extra.runtime` of a root run. */
 export function runtimeJson(): string {
   encodedRuntime ??= JSON.stringify({
     sdk: 'runspan',
@@ -158,7 +157,6 @@ export function setPayload(run: EncodedRun, field: 'inputs' | 'outputs', payload
   if (lazy !== undefined || run.lazy !== undefined) run.lazy = { ...run.lazy, [field]: lazy };
 }
 
-/** Encodes the lazy payloads of a run. */
 export function encodeLazy(run: EncodedRun): void {
   const { lazy } = run;
   if (lazy === undefined) return;
@@ -223,7 +221,6 @@ export function wholeJson(run: EncodedRun): string {
   return `${json}}`;
 }
 
-/** Returns a copy of a run as the service receives it. */
 export function recordOf(run: EncodedRun): RunRecord {
   describeOpenRun(run);
   encodeLazy(run);

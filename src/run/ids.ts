@@ -131,7 +131,6 @@ export function isHex(text: string, digits: number): boolean {
   return true;
 }
 
-/** Returns the digits of a UUID. */
 export function hexOf(id: string): string {
   return id.replaceAll('-', '');
 }

@@ -39,7 +39,6 @@ export class LateContent {
   #end: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #released: (() => void) | undefined;
-  /** Resolves when the run is released. */
   readonly released: Promise<void> = new Promise((resolve) => {
     this.#released = resolve;
   });

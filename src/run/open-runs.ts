@@ -17,7 +17,6 @@ export interface OpenStep<Id, State> {
   readonly id: Id;
   /** Undefined if the step is off, or only groups other steps. */
   readonly run: Run | undefined;
-  /** The context of the steps below. */
   readonly below: RunContext | undefined;
   readonly state: State;
 }

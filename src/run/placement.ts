@@ -10,7 +10,6 @@ import {
 } from './context.ts';
 import type { RunSink } from './sink.ts';
 
-/** Where a new run belongs. */
 export interface Placement {
   readonly parent: RunContext | undefined;
   /** Undefined if the run is recorded nowhere. */

@@ -24,7 +24,6 @@ export interface ContextFields extends ThreadOptions {
 
 export type { Hiding };
 
-/** How the payloads of a run are encoded. */
 export interface Form extends Hiding {
   /** Encodes BigInts and cycles as LangSmith does. */
   isLangSmith?: true;

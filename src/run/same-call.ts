@@ -3,7 +3,6 @@ import { argumentsKey, requestKey } from './request-key.ts';
 
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
-/** Run types whose runs record one call. */
 export const CALL_TYPES: readonly string[] = [...MODEL_TYPES, 'retriever', 'tool'];
 
 export function isCallType(runType: string | undefined): boolean {
@@ -269,10 +268,7 @@ const VERSION = /^(-(latest|v\d+|\d{3,8}|\d{4}-\d\d-\d\d)|@(latest|\d{3,8})|:(la
 /** Whether two names may be of one model: one may lack the provider before the last `/`, or the version. */
 export function mayBeOneModel(one: string | undefined, other: string | undefined): boolean {
   if (one === undefined || other === undefined) return true;
-  const [short = '', long = ''] = [one, other].map(shortName).sort((a, b) => a.length - b.length);
+  const names = [one, other].map((model) => model.slice(model.lastIndexOf('/') + 1).toLowerCase());
+  const [short = '', long = ''] = names.sort((a, b) => a.length - b.length);
   return long.startsWith(short) && (long === short || VERSION.test(long.slice(short.length)));
-}
-
-function shortName(model: string): string {
-  return model.slice(model.lastIndexOf('/') + 1).toLowerCase();
 }

@@ -22,7 +22,6 @@ export const samplingChecks: Checks<{ sampleRate?: number; sampler?: Sampler }> 
 };
 
 export interface SamplingResult {
-  /** Whether the run is recorded. */
   readonly isSampled: boolean;
   /** The run id on which the decision is based. Undefined if there is no decision, as for a nested run. */
   readonly id: string | undefined;

@@ -96,7 +96,6 @@ export interface FlushResult {
   readonly pending: number;
 }
 
-/** Waits for the flushes of several sinks. */
 export async function flushed(flushes: readonly Promise<FlushResult>[]): Promise<FlushResult> {
   const results = await Promise.all(flushes);
   return { ok: results.every(({ ok }) => ok), pending: results.reduce((sum, { pending }) => sum + pending, 0) };

@@ -19,14 +19,12 @@ export interface Answer {
 
 /** Reads one kind of response. Responses are never modified. */
 export interface AnswerReader {
-  /** Reads a complete response. */
   read(response: unknown): Answer;
   /**
    * Creates a fold that combines the chunks of a streamed response. Undefined if this kind of response is never
    * streamed.
    */
   readonly fold?: (() => Fold) | undefined;
-  /** Whether the outputs are the response itself. */
   readonly isWhole?: true;
 }
 
@@ -45,7 +43,6 @@ export interface Fold {
    * Whether the last chunk of the response has arrived. Applications may stop reading there, before the stream ends.
    */
   readonly isComplete?: boolean;
-  /** Whether part of the response has an unknown format. */
   readonly isUnreadable?: boolean;
 }
 

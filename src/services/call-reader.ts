@@ -11,7 +11,6 @@ export interface CallReader extends AnswerReader {
 
 const RUN_TYPES = { chat: 'llm', llm: 'llm', embedding: 'embedding', rerank: 'retriever' } as const;
 
-/** Returns a reader of one kind of request and its response. */
 export function callReader(name: string, fields: RequestFields, answer: AnswerReader): CallReader {
   return {
     ...answer,

@@ -131,7 +131,8 @@ function messageOf(value: unknown): Message {
   const fields = unwrapEnvelope(fieldsOf(value));
   const item = itemOf(fields);
   if (item !== undefined) return item;
-  const role = roleOf(fields);
+  const type = firstText(fields.role, fields.type) ?? 'user';
+  const role = ROLES.get(type) ?? type;
   const name = firstText(fields.name);
   const content = fields.content ?? fields.parts ?? fields.text;
   if (role === 'tool' && fields.parts === undefined) {
@@ -158,11 +159,6 @@ function unwrapEnvelope(fields: Fields): Fields {
     return { type, ...fields.kwargs, ...(type === '' ? {} : { role: fields.kwargs.role ?? type }) };
   }
   return isFields(fields.data) && firstText(fields.type) ? { ...fields.data, role: fields.type } : fields;
-}
-
-function roleOf(fields: Fields): string {
-  const name = firstText(fields.role, fields.type) ?? 'user';
-  return ROLES.get(name) ?? name;
 }
 
 function itemOf(fields: Fields): Message | undefined {

@@ -288,7 +288,6 @@ export class LineFold implements Fold {
   }
 }
 
-/** Whether a chunk of a body is text or bytes. */
 export function isData(chunk: unknown): chunk is string | Uint8Array<ArrayBuffer> {
   return typeof chunk === 'string' || ArrayBuffer.isView(chunk);
 }

@@ -41,7 +41,6 @@ const ORIGINS: Readonly<Record<string, readonly string[]>> = {
   'http://127.0.0.1:11434': [],
 };
 
-/** The origins in the table. */
 export const SERVICE_ORIGINS: readonly string[] = Object.keys(ORIGINS);
 
 /** Returns the key of a call's format, for example of `openai.chat.completions`. */

@@ -12,7 +12,6 @@ import {
   without,
 } from '../payload/fields.ts';
 
-/** What is recorded of a request. */
 export interface RequestDescription {
   readonly inputs: Readonly<Fields>;
   readonly metadata: Readonly<Fields>;

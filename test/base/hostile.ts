@@ -8,14 +8,12 @@ const throwNull = (): never => {
 };
 const TRAPS = ['get', 'has', 'ownKeys', 'getPrototypeOf', 'getOwnPropertyDescriptor'] as const;
 
-/** Returns a proxy whose operations all throw. */
 export function revokedProxy(target: object = {}): object {
   const { proxy, revoke } = Proxy.revocable(target, {});
   revoke();
   return proxy;
 }
 
-/** Returns a proxy whose traps with these names throw. */
 export function throwingProxy(traps: readonly (typeof TRAPS)[number][], target: object = {}): object {
   return new Proxy(target, Object.fromEntries(traps.map((trap) => [trap, rethrow])));
 }

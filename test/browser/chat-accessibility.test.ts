@@ -65,7 +65,6 @@ test.each([
 test('the keyboard reaches every action', async () => {
   const { chat, page, answers } = await openChat();
   const { keyboard } = page;
-  /** Moves the focus to a button or link. */
   const reach = async (name: string | RegExp, key = 'Tab'): Promise<void> => {
     const wanted = page.locator(':focus').and(page.getByRole('button', { name }).or(page.getByRole('link', { name })));
     for (let steps = 0; steps < 40 && (await wanted.count()) === 0; steps++) await keyboard.press(key);

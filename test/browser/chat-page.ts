@@ -2,7 +2,6 @@ import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playw
 import { inject } from 'vitest';
 import { newPage } from './connected.ts';
 
-/** How the model answers from now on. */
 export interface ModelScript {
   /** The agent whose answers wait for `release`. */
   readonly hold?: 'supervisor' | 'researcher' | 'writer';
@@ -17,7 +16,6 @@ export interface ModelScript {
   readonly pieceChars?: number;
 }
 
-/** A page with its own chat. Errors in its console fail the test. */
 export class ChatPage {
   readonly page: Page;
   readonly context: BrowserContext;
@@ -73,7 +71,6 @@ export class ChatPage {
     await this.answers.getByText('Let me', { exact: true }).waitFor();
   }
 
-  /** Sends a message, and waits for the end of its run. */
   async ask(text: string): Promise<void> {
     await this.say(text);
     await this.settled();
@@ -85,7 +82,6 @@ export class ChatPage {
     await this.settled();
   }
 
-  /** Waits until no run is in progress. */
   async settled(): Promise<void> {
     await this.page.getByRole('button', { name: 'Send' }).waitFor();
     await this.page.getByText('Working', { exact: true }).waitFor({ state: 'detached' });
@@ -98,7 +94,6 @@ function openedChat(chat: ChatPage) {
   return { chat, page, context, url, composer, answers };
 }
 
-/** Returns a function that opens a page with a new chat. */
 export function chatPages(): (
   options?: { traced?: boolean; asks?: boolean; eventsMax?: number } & BrowserContextOptions,
 ) => Promise<ReturnType<typeof openedChat>> {

@@ -9,7 +9,6 @@ export interface Opened extends Omit<OpenedPage, 'context'> {
   readonly receiver: Receiver;
   readonly store: MemoryStore;
   readonly requests: readonly Request[];
-  /** Rows of the list, without the header. */
   readonly rows: Locator;
   go(path: string): Promise<void>;
   /** Waits for an element with exactly this text. */

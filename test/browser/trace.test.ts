@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import { openPage, rowCount } from './page.ts';
 import { idOf, run } from './runs.ts';
 
-/** A trace with 50 calls below each step of the root. */
 function largeTrace(count: number) {
   const operations = [run(1, { name: 'root', inputs: { question: 'Why?' }, ms: count })];
   for (let index = 2; index <= count; index++) {

@@ -27,7 +27,6 @@ afterAll(async () => {
 const deployments = (words: string, more: Record<string, string> = {}): Promise<CommandResult> =>
   runMain(['deployments', ...words.split(' ')], { ...environment, ...more });
 
-/** Creates a deployment and returns its id. */
 async function made(words: string): Promise<string> {
   const { stdout } = await deployments(`create ${words} --json`, { TOKEN: 'value-of-the-token' });
   return JSON.parse(stdout).id;

@@ -56,12 +56,10 @@ async function withoutReceiver(code: string) {
   return { file, first, second };
 }
 
-/** Returns the runs in a store that no receiver uses. */
 const stored = async (file: string) => await runsIn(await openLocalStore(file));
 
 const namesIn = async (file: string): Promise<string[]> => (await stored(file)).map(({ name }) => name).sort();
 
-/** Returns the names of a receiver's runs and their statuses. */
 async function statusesAt(url: string): Promise<string[]> {
   const { items } = (await (await fetch(`${url}/query/runs`)).json()) as { items: { name: string; status: string }[] };
   return items.map(({ name, status }) => `${name}: ${status}`).sort();

@@ -13,14 +13,12 @@ type Variables = Record<string, string>;
 /** Removes the proxies of the machine. */
 const NO_PROXIES = { HTTP_PROXY: '', HTTPS_PROXY: '', NO_PROXY: '', http_proxy: '', https_proxy: '', no_proxy: '' };
 
-/** Returns the warnings and failures as `level check`. */
 const problems = (stdout: string): string[] =>
   [...stdout.matchAll(/^(warn|fail) +(\S+(?: \S+)*?) {2}/gm)].map(([, level, check]) => `${level} ${check}`);
 
 const lineOf = (stdout: string, check: string): string =>
   stdout.split('\n').find((line) => line.slice(6).startsWith(`${check} `)) ?? '';
 
-/** Runs the command in this process, in a folder with these files. */
 function runDoctor(env: Variables, args: readonly string[] = [], files: Record<string, string> = {}) {
   vi.spyOn(process, 'cwd').mockReturnValue(testFolder(files));
   return runMain(['doctor', ...args], env);

@@ -31,7 +31,6 @@ const OPERATIONS = [
   run(5, { parent: 2, name: 'thanks' }),
 ];
 
-/** The parts of a response that the tests read. */
 interface Message {
   readonly id: number;
   readonly result: {

@@ -29,7 +29,6 @@ const OPERATIONS: RunOperation[] = [
   },
 ];
 
-/** Starts a receiver with runs, and returns its URL. */
 async function receiverOf(...operations: RunOperation[]): Promise<string> {
   const store = new MemoryStore();
   await store.apply(DEFAULT_SCOPE, operations);

@@ -17,7 +17,6 @@ async function sent(dir: string, url: string, options: SendOptions = {}, patienc
   return { code, text };
 }
 
-/** Creates the files of a dead process for a receiver. */
 async function left(...numbers: number[]) {
   logLines();
   const receiver = await startReceiver();

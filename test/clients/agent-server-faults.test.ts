@@ -2,7 +2,7 @@ import '../support/virtual-timers.ts';
 
 import { getEventListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RunStream } from '#src/clients/agent-server/streams/run-stream.ts';
 import type { AgentServer } from '#src/clients.ts';
 import { serve } from '../http/server.ts';
@@ -56,7 +56,6 @@ beforeEach(() => {
   virtualClock.reset();
   vi.spyOn(Math, 'random').mockReturnValue(0.5);
 });
-afterEach(() => void vi.restoreAllMocks());
 
 it.each<[name: string, create: (client: AgentServer) => Promise<unknown>]>([
   ['runs.create', (client) => client.runs.create('t-1', RUN)],

@@ -84,7 +84,6 @@ function sentBody([call, args, request, body]: Row): unknown {
 
 type Calls = Readonly<Record<string, Readonly<Record<string, (...args: readonly unknown[]) => PromiseLike<unknown>>>>>;
 
-/** A response of the type that the call expects. */
 function responseTo(call: string): string {
   if (call.endsWith('count')) return '1';
   return /(search|history|list)$/.test(call) ? '[]' : '{}';

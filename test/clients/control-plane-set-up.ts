@@ -44,7 +44,6 @@ export const SOURCE: DeploymentCreate = makeDeployment({
   source_revision_config: { graph_config_path: 'graph.json' },
 });
 
-/** The requests so far whose `METHOD /path` matches. */
 export function count({ requests }: Platform, pattern: RegExp): number {
   return requests.filter(({ method, path }) => pattern.test(`${method} ${path}`)).length;
 }

@@ -180,7 +180,6 @@ test('feedback by the URL of a receiver is stored with the run, and refusals hav
   expect(await thrownBy(submitFeedback(over.url, { score: 1 }))).toMatchObject({ reason: 'expired' });
 });
 
-/** Starts a receiver that has received a run. */
 async function receiverWithRun() {
   const receiver = await start();
   await sendParts(receiver, part(`post.${RUN}`, makeRun()));

@@ -18,7 +18,6 @@ export function makeApi(url: string, options: Partial<ApiOptions> = {}): TestApi
   return api;
 }
 
-/** Returns what a call rejects with. */
 export async function thrownBy<T = Error & Record<string, unknown>>(call: PromiseLike<unknown>): Promise<T> {
   try {
     await call;

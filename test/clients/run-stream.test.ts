@@ -18,7 +18,6 @@ const value = (count: number, padding = ''): string =>
 
 type Answer = (response: ServerResponse) => void;
 
-/** Returns the stream of a server with this response. */
 async function streamOf(answer: string | Answer, headers: Record<string, string> = {}) {
   const { url } = await serve((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream', ...headers });

@@ -12,7 +12,6 @@ import { testFolder } from '../support/test-folder.ts';
 
 const CALL = 'deployments.uploadSource';
 
-/** Returns the headers of the entries of an archive. */
 async function headersOf(path: string): Promise<TarHeader[]> {
   const entries = await unpackTar(gunzipSync(await readFile(path)));
   return entries.map(({ header }) => header);

@@ -27,7 +27,6 @@ async function upload(options: Partial<ControlPlaneOptions> = {}): Promise<Uploa
   return { ...made, id, root, failure };
 }
 
-/** The paths of the requests after the creation. */
 function paths({ requests }: Platform): string[] {
   return requests.slice(1).map(({ path }) => path);
 }

@@ -4,7 +4,6 @@ import { AgentServer, type AgentServerOptions } from '#src/clients.ts';
 import { serve } from '../http/server.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
 
-/** Handles one request. */
 export type Step = (response: ServerResponse, request: IncomingMessage) => void;
 
 export const status =

@@ -20,7 +20,6 @@ function resolve(options?: unknown, environment: Record<string, string> = {}) {
   return resolveSettings((typeof options === 'object' && options ? { log, ...options } : options) as ConfigureOptions);
 }
 
-/** The same with an endpoint. */
 function withEndpoint(options: object, environment: Record<string, string> = {}) {
   return resolve({ endpoint: ENDPOINT, ...options }, environment);
 }

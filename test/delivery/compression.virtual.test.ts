@@ -34,7 +34,6 @@ async function informed(setup: Setup = {}) {
     await advance(61_000);
   } while (service.infoRequests > infoRequests);
   const before = service.requests.length;
-  /** Sends runs in one request, and returns its encoding. */
   const encodingOf = async (...inputs: Parameters<typeof whole>[1][]): Promise<string | undefined> => {
     for (const one of inputs) whole('sent', one);
     await flush();

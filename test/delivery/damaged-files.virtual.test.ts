@@ -35,7 +35,6 @@ async function afterDamage(
   return { ...made, path, last, arrived: arrived.filter(({ name }) => name !== 'last') };
 }
 
-/** Changes one byte of the text `canary`. */
 function flipCanary(bytes: Buffer): Buffer {
   const at = bytes.indexOf('canary');
   bytes[at] = (bytes[at] ?? 0) ^ 1;

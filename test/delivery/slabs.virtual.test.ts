@@ -196,7 +196,6 @@ function shortOfMemory(bytesMin: number): () => void {
   return () => [allocation, copy].forEach((spy) => void spy.mockRestore());
 }
 
-/** Starts a span that has no record. */
 function startLight({ exporter }: Delivery, begin: () => void = () => {}): LightSink {
   const light = exporter.light as LightSink;
   light.start({ parentRunId: undefined, startedAtMs: 0, isLight: true, begin });

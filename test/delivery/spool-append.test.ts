@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { type SpoolFs, systemFs } from '#src/delivery/spool/fs.ts';
 import { makeRecord, spoolFolder } from '../support/spool.ts';
 
-/** Size of a record that fills a file. */
 const FULL_BYTES = 4_300_000;
 
 test('the end of a run goes to the open file if the file with its start cannot be opened', () => {

@@ -13,7 +13,6 @@ import { HEAD_BYTES } from '../support/spool.ts';
 /** Size of the token, the version and the offset, with which a head starts. */
 const START_BYTES = 16;
 
-/** Opens a spool of a new process on a disk. */
 function spoolOn(disk: MemoryDisk): Spool {
   return new Spool({
     spoolDir: MEMORY_SPOOL,
@@ -105,7 +104,6 @@ const harms = fc.array(fc.oneof({ weight: 4, arbitrary: flip }, cut, overwrite, 
   maxLength: 20,
 });
 
-/** Identifies a record and its whole content. */
 function contentOf({ op, isEnded, run }: SpooledRecord): string {
   const attachments = run.attachments?.map(
     ({ name, bytes }) => `${name}:${Buffer.from(bytes as Uint8Array).toString('hex')}`,

@@ -35,7 +35,6 @@ it('new runs are sent after an outage in which the last queued run expired', asy
   expect(stats()).toMatchObject({ sent: 5, queued: 0 });
 });
 
-/** A program of five runs that ends with `shutdown`. */
 const shortProgram = async (verdict: Verdict, isBad: (name: string) => boolean) => {
   const scene = await delivery({
     limits: { lingerMs: 1_000_000 },

@@ -28,7 +28,6 @@ export interface Exchange {
   readonly body: object;
   readonly response?: unknown;
   readonly events?: readonly unknown[] | undefined;
-  /** Whether the events are lines of JSON. */
   readonly isLines?: true;
   /** The lines that the page shows of the messages of the request and of the response. */
   readonly asked?: readonly string[];
@@ -47,7 +46,6 @@ export interface Exchange {
   readonly isSilent?: true;
 }
 
-/** How a service sends answers. */
 export interface Format extends Pick<Exchange, 'name' | 'url' | 'provider' | 'isLines' | 'outputs'> {
   readonly body: object;
   readonly asked: readonly string[];
@@ -81,7 +79,6 @@ export const asked = (resultRole = 'tool', id = '#call_1'): string[] => [
   `${resultRole}: returned {"found":2}${id}`,
 ];
 
-/** The image of each request. */
 export const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 /** The pieces in which the arguments of a call arrive. */

@@ -30,7 +30,6 @@ function print(part: Part): string {
   }
 }
 
-/** Returns the response of an exchange as it is sent. */
 export function wireOf({ response, events: streamed = [], isLines }: Exchange, isStreamed: boolean): WireResponse {
   if (response instanceof Uint8Array) return { type: 'audio/mpeg', parts: [response] };
   if (typeof response === 'string') return { type: 'text/plain', parts: [response] };

@@ -31,11 +31,9 @@ const methods: Readonly<Record<string, Method>> = {
   'anthropic.messages': ['/v1/messages', ({ anthropic }, body) => anthropic.messages.create(body)],
 };
 
-/** Whether a client of an SDK sends the request of an exchange. */
 export const hasSdk = ({ name, url }: Pick<Exchange, 'name' | 'url'>): boolean =>
   url.endsWith(methods[name]?.[0] ?? '?');
 
-/** Calls the method of an exchange, and reads a stream to its end. */
 export async function callSdk(
   { name, url, body }: Exchange,
   isStreamed: boolean,

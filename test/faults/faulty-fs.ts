@@ -4,7 +4,6 @@ import { World } from '../delivery/model/world.ts';
 import { fail } from '../support/memory-fs.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
-/** Errors that a file-system call may return. */
 export const FS_FAULTS = ['ENOSPC', 'EIO', 'EACCES', 'EMFILE', 'EROFS', 'ENOENT', 'short write'] as const;
 export type FsFault = (typeof FS_FAULTS)[number];
 

@@ -2,7 +2,6 @@ import { afterAll, describe, it } from 'vitest';
 import { expectPromised } from './kill-expectation.ts';
 import { cells, DURABILITIES, ENDINGS, PROTOCOLS, SERVICES, titleOf } from './kill-matrix.ts';
 
-/** How often each cell is run. */
 const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 1);
 
 const reached = new Map<string, number>(cells.map((cell) => [titleOf(cell), 0]));

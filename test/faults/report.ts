@@ -1,4 +1,3 @@
-/** Formats names and counts as lines below a heading. */
 export function table(heading: string, counts: Iterable<readonly [string, number]>): string {
   const all = [...counts];
   const width = Math.max(0, ...all.map(([name]) => name.length));

@@ -2,7 +2,6 @@ import { test } from 'vitest';
 import { killedUnderLoad } from '../receiver/killed-store.ts';
 import { storePath } from '../receiver/local-store.ts';
 
-/** How often the receiver is killed. */
 const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 50);
 
 test('a receiver that is killed again and again loses nothing that it has acknowledged', {

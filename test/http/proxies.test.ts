@@ -39,7 +39,6 @@ async function proxy(status = 200) {
   return { url: await listenInTest(server), asked };
 }
 
-/** A proxy for both kinds of endpoints. */
 function byProxy(address: string, except = ''): Proxies {
   const proxy = { address, variable: 'HTTP_PROXY' } as const;
   return { http: proxy, https: proxy, except };

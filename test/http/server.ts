@@ -12,7 +12,6 @@ export interface Seen {
 export interface TestServer {
   readonly server: Server;
   readonly url: string;
-  /** Requests whose body has arrived. */
   readonly seen: readonly Seen[];
   readonly connections: () => number;
 }

@@ -277,7 +277,6 @@ describe('the chunks of a generator', () => {
 
 const MIB = 1024 * 1024;
 
-/** Functions that return a chunk of one MiB. */
 const LARGE_CHUNKS: [string, (text: string, bytes: Uint8Array) => unknown][] = [
   ['texts', (text) => text],
   ['objects', (text) => ({ text })],

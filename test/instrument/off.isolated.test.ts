@@ -35,7 +35,6 @@ interface Call {
   readonly below: readonly Call[];
 }
 
-/** Trees of calls of these kinds. */
 function callTrees(kinds: Kinds, depth = 3): fc.Arbitrary<Call> {
   const below = depth === 0 ? fc.constant([]) : fc.array(callTrees(kinds, depth - 1), { maxLength: 2 });
   return fc.record({ kind: fc.constantFrom(...Object.keys(kinds)), below });

@@ -2,7 +2,6 @@ import { onTestFinished } from 'vitest';
 import type { RunRecord } from '#src/run/record.ts';
 import { type RunRecorder, recordRuns } from '#src/testing/record-runs.ts';
 
-/** Records the runs of one test. */
 export function record(options?: Parameters<typeof recordRuns>[0]): RunRecorder {
   const recorder = recordRuns(options);
   onTestFinished(recorder.stop);

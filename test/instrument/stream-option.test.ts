@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { type TraceableOptions, traceable } from '#src/index.ts';
 import { outlineOf } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
+import { readAll } from '../support/read-all.ts';
 import { record } from './recorder.ts';
 
 async function* letters() {
@@ -20,11 +21,7 @@ function webStream(): ReadableStream<string> {
   });
 }
 
-async function all(chunks: AsyncIterable<unknown> | Iterable<unknown>): Promise<unknown[]> {
-  const list: unknown[] = [];
-  for await (const chunk of chunks) list.push(chunk);
-  return list;
-}
+const all = (chunks: unknown) => readAll(chunks as AsyncIterable<unknown>);
 
 describe('the run of a result with a stream', () => {
   test.each<[string, () => AsyncIterable<string> | Iterable<string>]>([

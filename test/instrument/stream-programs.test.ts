@@ -97,7 +97,6 @@ const settled = (log: Log, promise: Promise<unknown>) =>
     ({ name, message }: Error) => log('failed', name, message),
   );
 
-/** The recorded run of a program. */
 interface Expected {
   readonly chunks?: unknown;
   readonly error?: RegExp;

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { currentRun } from '#src/run/start-run.ts';
 import { logLines } from '../support/log-lines.ts';
+import { readAll } from '../support/read-all.ts';
 import { record, treeOf } from './recorder.ts';
 
 const inner = traceable(() => {}, { name: 'inner' });
@@ -17,11 +18,7 @@ const makeWeb = (...chunks: string[]) =>
     },
   });
 
-async function all(iterable: unknown): Promise<unknown[]> {
-  const chunks: unknown[] = [];
-  for await (const chunk of iterable as AsyncIterable<unknown>) chunks.push(chunk);
-  return chunks;
-}
+const all = (iterable: unknown) => readAll(iterable as AsyncIterable<unknown>);
 
 describe('an async iterable', () => {
   test('runs its steps in the context of its run', async () => {

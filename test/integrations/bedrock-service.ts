@@ -15,7 +15,6 @@ export interface BedrockAnswer {
 
 export interface BedrockService {
   readonly url: string;
-  /** The path and the body of each request. */
   readonly requests: string[];
 }
 

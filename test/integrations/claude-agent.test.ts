@@ -6,7 +6,6 @@ import { recordRuns } from '#src/testing.ts';
 
 type Message = Readonly<Record<string, unknown>>;
 type Messages = Generator<Message>;
-/** A text, a tool, or the turns of a subagent. */
 type Block = 'text' | 'tool' | readonly Turn[];
 type Turn = readonly Block[];
 

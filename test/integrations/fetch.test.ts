@@ -28,7 +28,6 @@ import { bareClient, chunksOf, localModel, onlyRun, tea } from './local-openai.t
 import { sdks } from './sdks.ts';
 import { events, json, serveWire, type WireResponse } from './wire-server.ts';
 
-/** Starts the local model, and records the runs of one test. */
 async function recorded() {
   const recorder = record();
   onTestFinished(recordFetch());

@@ -19,7 +19,6 @@ import { logLines } from '../support/log-lines.ts';
 
 const callbacks = [new RunspanCallbackHandler()];
 
-/** A sequence of a prompt, a model and a parser. */
 const poet = ChatPromptTemplate.fromMessages([
   ['system', 'You are {mood}.'],
   ['human', 'Hello'],

@@ -5,14 +5,14 @@ import type { RunRecord } from '#src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
 import { type LocalModel, startLocalModel } from '../support/local-model/server.js';
 
-/** Starts the local model server for one test. */
+export { readAll as chunksOf } from '../support/read-all.ts';
+
 export async function localModel(): Promise<LocalModel> {
   const model = await startLocalModel();
   onTestFinished(() => model.close());
   return model;
 }
 
-/** Starts the local model server for the tests of one file. */
 export function sharedModel(): () => LocalModel {
   let model: LocalModel;
   beforeAll(async () => {
@@ -26,7 +26,6 @@ export function bareClient({ url }: LocalModel, options: ClientOptions = {}): Op
   return new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, logLevel: 'off', ...options });
 }
 
-/** Returns a wrapped client and the recorder of its runs. */
 export async function tracedClient(options?: ClientOptions) {
   const recorder = record();
   const model = await localModel();
@@ -49,9 +48,3 @@ export const lookUp = {
     parameters: { type: 'object', properties: { query: { type: 'string' }, limit: { type: 'integer' } } },
   },
 };
-
-export async function chunksOf<Chunk>(stream: AsyncIterable<Chunk>): Promise<Chunk[]> {
-  const chunks: Chunk[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return chunks;
-}

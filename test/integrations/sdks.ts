@@ -7,7 +7,6 @@ import type { TracedClientOptions } from '#src/integrations/sdk-client.ts';
 import type { LocalModel } from '../support/local-model/server.js';
 import { bareClient } from './local-openai.ts';
 
-/** The members of a promise of an SDK call that tests use. */
 export interface Call extends Promise<unknown> {
   withResponse(): Promise<{ data: unknown; response: Response; request_id: string | null }>;
   asResponse(): Promise<Response>;
@@ -40,11 +39,9 @@ export interface Sdk {
   readonly expected: string;
   readonly runName: string;
   readonly provider: string;
-  /** The path of the resource with `create`. */
   readonly resource: readonly string[];
   /** The methods of that resource that are replaced. */
   readonly methods: readonly string[];
-  /** The event of a helper that reports text. */
   readonly textEvent: string;
   make(model: LocalModel, options?: ClientOptions): Client;
   wrap(client: Client, options?: TracedClientOptions): Client;

@@ -56,7 +56,6 @@ async function readUntilHang(stream: Stream, { isLast }: Service, leave: () => v
 
 type Consume = (stream: Stream, service: Service, abort: () => void) => Promise<unknown>;
 
-/** Ways to leave the stream of a model that hangs. */
 const leaving: Readonly<Record<string, Consume>> = {
   break: async (stream, { isLast }) => {
     for await (const chunk of stream) if (isLast(chunk)) break;
@@ -84,7 +83,6 @@ const leaving: Readonly<Record<string, Consume>> = {
   },
 };
 
-/** Ways to read the stream of a model to its end. */
 const reading: Readonly<Record<string, (stream: Stream) => Promise<unknown>>> = {
   'a loop': chunksOf,
   'both branches of tee()': async (stream) => Promise.all(stream.tee().map(chunksOf)),
@@ -166,7 +164,6 @@ test.each(sdks)(
   },
 );
 
-/** Joins text. */
 const joining: AnswerReader = {
   read: (text) => ({ outputs: { text }, model: String(text) }),
   fold: () => {

@@ -84,7 +84,6 @@ test('the command of the documentation changes the imports of the supported entr
   ]);
 });
 
-/** Whether a name is not one of LangSmith's internals. */
 function isPublic(name: string): boolean {
   return !/^_|^(AutoBatchQueue|AsyncLocalStorageProviderSingleton|promptCacheSingleton|mergeRuntime)|^(DEFAULT|SECRET)_/.test(
     name,

@@ -29,7 +29,6 @@ function endpoints(value: unknown): Record<string, string> {
   return { LANGSMITH_RUNS_ENDPOINTS: JSON.stringify(value) };
 }
 
-/** Names services without keys. */
 function services(...list: readonly { readonly url: string }[]): Record<string, string> {
   return endpoints(list.map(({ url }) => ({ api_url: url, api_key: '' })));
 }

@@ -10,7 +10,6 @@ import { soon } from './set-up.ts';
 /** What records a call, or runs around its request. The layers of a call are listed from the outside in. */
 interface Layer {
   readonly kind: 'span' | 'wrapper' | 'own' | 'frame' | 'guard';
-  /** The instrumentation of a span. */
   readonly scope: number;
   /** Whether a span is the parent of what runs inside. */
   readonly isActive: boolean;
@@ -29,7 +28,6 @@ interface Layer {
   readonly guards: readonly Call[];
 }
 
-/** A real call. */
 export interface Call {
   readonly at: number;
   readonly text: string;
@@ -39,7 +37,6 @@ export interface Call {
   readonly isFetchRecorded: boolean;
   readonly hasId: boolean;
   readonly hasUsage: boolean;
-  /** The number of requests that fail, of at most two. */
   readonly fails: number;
   /** Turns of the event loop that the model takes. */
   readonly turns: number;
@@ -121,7 +118,6 @@ export class Performance {
     this.#provider = provider;
   }
 
-  /** The model service. */
   readonly answer = async (_url: unknown, { body }: RequestInit): Promise<Response> => {
     const { seed } = JSON.parse(body as string) as { seed: number };
     const call = this.#calls.get(seed) as Call;

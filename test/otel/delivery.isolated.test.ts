@@ -22,7 +22,6 @@ test('the processor fits a provider of SDK 2.x', () => {
   expectTypeOf<Parameters<SpanProcessor['onEnd']>[0]>().toExtend<SpanLike>();
 });
 
-/** Creates an exporter that sends to a scripted service. */
 async function delivering(reply?: (index: number) => Reply | Promise<Reply>, limits: Partial<Limits> = {}) {
   const server = await ingestServerInTest((_, index) => reply?.(index) ?? { status: 202 });
   const exporter = createExporter({ endpoint: server.url, apiKey: 'key', limits });
@@ -30,7 +29,6 @@ async function delivering(reply?: (index: number) => Reply | Promise<Reply>, lim
   return { server, exporter };
 }
 
-/** Returns whether a promise is pending. */
 const stateOf = (promise: Promise<unknown>) =>
   Promise.race([promise.then(() => 'settled'), soon().then(() => 'pending')]);
 

@@ -18,7 +18,6 @@ export const SHOW_ALL: SpanCapture = {
 
 const ids = { traceId: '5b8efff798038103d269b633813fc60c', spanId: 'eee19b7ec3c1b174' };
 
-/** Attributes that select the run type. */
 const KINDS: ReadonlySet<string> = new Set([
   'ai.operationId',
   'gen_ai.operation.name',

@@ -53,7 +53,6 @@ function instrument(tracer: Tracer, client: OpenAI, attributes: Attributes, late
   return client;
 }
 
-/** Returns the input tokens that count. */
 const tokensOf = ({ runs }: RunRecorder) =>
   runs.flatMap(({ extra }) => (extra?.metadata?.usage_metadata as { input_tokens?: number })?.input_tokens ?? []);
 

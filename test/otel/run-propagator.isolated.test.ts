@@ -27,7 +27,6 @@ const fail = () => {
   throw new Error('no');
 };
 
-/** Returns a dotted order with `depth` runs. */
 const orderOf = (depth: number) => new Array(depth).fill(ORDER.split('.')[1]).join('.');
 
 /** Returns the context of a request with these headers and a remote span. */

@@ -98,7 +98,6 @@ export function runNamed(recorder: RunRecorder, name: string): RunRecord {
 export const otelOf = (recorder: RunRecorder, name: string) =>
   runNamed(recorder, name).extra?.metadata?.otel as Record<string, unknown>;
 
-/** Returns a context in which `span` is active. */
 export const below = (span: Span) => trace.setSpan(context.active(), span);
 
 /** Creates a sink that records its calls and describes starts immediately. */
@@ -153,7 +152,6 @@ export function lightInto(runs: RunRecord[], start: RunSink['start']): LightSink
   };
 }
 
-/** Creates a set-up whose processor sends to such a sink. */
 export function noting(...given: Parameters<typeof notingSink>) {
   const noted = notingSink(...given);
   const processor = new RunSpanProcessor({ exporter: noted.sink, shouldExport: 'all' });

@@ -4,7 +4,6 @@ import { mapped } from './mapped.ts';
 
 const STACK = 'TypeError: no such tool\n    at call (file:///app.js:1:2)\n    at main (file:///app.js:3:4)';
 
-/** The event that `recordException` adds to a span. */
 const exception = (message?: string, type?: string, stacktrace?: string) => ({
   name: 'exception',
   time: [0, 0] as const,
@@ -13,7 +12,6 @@ const exception = (message?: string, type?: string, stacktrace?: string) => ({
 
 type Failure = { message?: string; attributes?: Record<string, unknown>; events?: SpanLike['events'] };
 
-/** Returns the error of the run of a span with this status code. */
 const errorOf = ({ message, attributes = {}, events = [] }: Failure, code = 2) =>
   mapped(attributes, { status: { code, ...(message !== undefined && { message }) }, events }).error;
 

@@ -16,7 +16,6 @@ function usageOf(attributes: Attributes, kind = SpanKind.INTERNAL): unknown {
   return outputs?.usage_metadata;
 }
 
-/** A generation of Langfuse. */
 const details = (usage: object) => ({
   'langfuse.observation.type': 'generation',
   'langfuse.observation.usage_details': JSON.stringify(usage),

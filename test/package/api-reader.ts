@@ -4,7 +4,6 @@ import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@m
 import { temporaryFolder } from '../support/folders.ts';
 import type { Declaration } from './reference.ts';
 
-/** The API of a declaration file. */
 export interface Api {
   /** The names with their signatures, without release tags, remarks on comments and line numbers. */
   readonly report: string;

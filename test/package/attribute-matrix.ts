@@ -74,7 +74,6 @@ function reasons(omitted: NonNullable<Notes['omitted']>): Map<string, string[]> 
   return byReason;
 }
 
-/** Returns the groups of rows of a vocabulary. */
 export function groupsOf(vocabulary: Vocabulary): [group: string, rows: readonly Row[]][] {
   return Object.entries(vocabulary).filter(
     (entry): entry is [string, readonly Row[]] => Array.isArray(entry[1]) && entry[1].every(Array.isArray),

@@ -140,7 +140,6 @@ function measured(node: string, name: string, more: object = {}): object {
   };
 }
 
-/** Results with these ratios to OTLP/JSON. */
 function ratios(toOtlp: Readonly<Record<string, number>>): { cells: Pick<Cell, 'name' | 'drivers'>[] } {
   const drivers = Object.entries(toOtlp).map(([name, ratio]) => ({ name, cpuUsPerRun: { toOtlp: ratio } }));
   return { cells: [{ name: 'agent', drivers }] };

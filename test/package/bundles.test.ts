@@ -17,9 +17,7 @@ const OF_DELIVERY = /\bclass\s(DeliveryLoop|Ledger|Sender)\b/;
 
 interface BuiltFile {
   readonly text: string;
-  /** The specifiers of the static imports. */
   readonly imports: readonly string[];
-  /** The specifiers of `import()`. */
   readonly lateImports: readonly string[];
   readonly exports: readonly string[];
 }
@@ -91,7 +89,6 @@ it('the import of runspan loads no literal with a Unicode class, because each sl
   expect(literals.filter((pattern) => /\\p\{/i.test(pattern))).toEqual([]);
 });
 
-/** Returns the regular expression literals in a file. */
 function literalsIn(path: string, text: string): string[] {
   const patterns: string[] = [];
   new Visitor({

@@ -3,7 +3,6 @@ import { isIdentifier, isNode, literal, type Node, walk } from './source-facts.t
 
 export type LineLevel = 'error' | 'warn' | 'debug';
 
-/** A log line of the library. */
 export interface DiagnosticLine {
   readonly level: LineLevel;
   /** The text with placeholders such as `<name>`. */
@@ -65,7 +64,6 @@ function diagnosticsMethod(callee: Node): LineLevel | 'warnOnce' | undefined {
   return name === 'warnOnce' || name === 'error' || name === 'warn' || name === 'debug' ? name : undefined;
 }
 
-/** Returns the name of the called function or method. */
 function calledName(callee: Node): string | undefined {
   if (callee.type !== 'MemberExpression') return callee.name as string | undefined;
   return keyName(callee.property);

@@ -45,7 +45,6 @@ function platformFor(page: string): string[] {
   return [...argumentsOf('npx runspan dev --platform'), '--', process.execPath];
 }
 
-/** Returns the arguments for Node that run a command of a page. */
 function argumentsOf(command: string): string[] {
   const [program, ...rest] = command.split(/\s+/);
   if (program === 'node') return rest;

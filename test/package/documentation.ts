@@ -33,7 +33,6 @@ export async function layOutPrograms(folder: string): Promise<void> {
   for (const snippet of [...programs, ...files]) await write(folder, snippet);
 }
 
-/** The folder of a snippet's page. */
 export function folderOf({ place }: Snippet): string {
   return place.replace(/\.md:\d+$/, '');
 }
@@ -44,7 +43,6 @@ export function sourceOf(program: Snippet): string {
   return join(folderOf(program), name);
 }
 
-/** Returns the path of the JavaScript file. */
 export function fileOf(program: Snippet): { dir: string; base: string } {
   const { dir, name, ext } = parse(sourceOf(program));
   return { dir, base: `${name}${ext === '.ts' ? '.js' : ext}` };

@@ -168,7 +168,6 @@ export function breaches(sources: Sources, packages: readonly string[]): string[
   return [...found, ...cycles(facts)];
 }
 
-/** Returns the exceptions that no import of the sources needs. */
 export function unusedExceptions(sources: Sources): string[] {
   const facts = factsOf(sources);
   const needed = new Set(

@@ -10,7 +10,6 @@ export interface Tarball {
   readonly files: readonly string[];
 }
 
-/** Packs the built package into the folder. */
 export function pack(folder: string): Tarball {
   const answer = npm(['pack', '--json', '--pack-destination', folder], root);
   const [packed] = Object.values<{ filename: string; files: { path: string }[] }>(JSON.parse(answer.stdout));
@@ -18,7 +17,6 @@ export function pack(folder: string): Tarball {
   return { path: join(folder, packed.filename), files: packed.files.map((file) => file.path).sort() };
 }
 
-/** Installs the tarball in an empty project. */
 export function installed(tarball: Tarball, folder: string): string {
   writeFileSync(join(folder, 'package.json'), '{ "name": "application", "private": true, "version": "1.0.0" }\n');
   npm(['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', tarball.path], folder);

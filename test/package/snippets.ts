@@ -1,4 +1,3 @@
-/** A fenced code block of a page. */
 export interface Snippet {
   /** `README.md:12`, the line of the opening fence. */
   readonly place: string;
@@ -12,7 +11,6 @@ export interface Snippet {
   readonly isOfPeers: boolean;
   /** The folder that the snippet is run in, for example `examples/hello`. */
   readonly folder: string | undefined;
-  /** The output of the snippet on the page. */
   readonly prints: string | undefined;
 }
 

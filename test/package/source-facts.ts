@@ -1,6 +1,5 @@
 import { parseSync, visitorKeys } from 'oxc-parser';
 
-/** An import or export with a module specifier. */
 export interface Import {
   /** For example `../run/sink.ts` or `undici`. */
   readonly specifier: string;

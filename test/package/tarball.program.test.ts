@@ -136,7 +136,6 @@ describe('in an empty project the package', () => {
   }, 120_000);
 });
 
-/** Returns the bytes of all files below a folder. */
 function sizeOf(folder: string): number {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
   const sizes = entries

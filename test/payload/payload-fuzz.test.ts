@@ -11,7 +11,6 @@ import { cases, seed } from '../support/campaign.ts';
 
 const CASES = cases(3_000);
 
-/** Cases that run without a pause. */
 const BATCH = 1_000;
 
 /** Followed by four digits: no payload may show a part of it. */

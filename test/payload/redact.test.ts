@@ -15,7 +15,6 @@ const throws = (thrown: unknown) => (): never => {
 
 const INPUTS: ValuePath = ['inputs'];
 
-/** The recorded payload. */
 const shown = (value: unknown, options?: RedactOptions, limits: Partial<typeof LIMITS> = {}): unknown =>
   JSON.parse(serialize(value, { ...LIMITS, ...limits, redaction: redact(options) }, INPUTS));
 

@@ -20,7 +20,6 @@ const throws = (thrown: unknown) => (): never => {
 };
 const fails = throws(new Error('no'));
 
-/** Defines an enumerable getter that throws. */
 const failingAt = <Target extends object>(target: Target, key: PropertyKey, get = fails): Target =>
   Object.defineProperty(target, key, { enumerable: true, get });
 

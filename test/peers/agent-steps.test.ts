@@ -31,9 +31,7 @@ interface Batch {
   readonly runs: readonly RunRecord[];
   /** What the caller of each agent saw, and the tools and requests that the agent has started. */
   readonly callers: readonly { readonly outcome: string; readonly started: readonly string[] }[];
-  /** The number of ends of each run. */
   readonly ends: Readonly<Record<string, number>>;
-  /** The number of runs in memory after the last batch. */
   readonly kept: number;
 }
 
@@ -108,7 +106,6 @@ function treesByMark(runs: readonly RunRecord[]): Map<string, Tree<RunRecord>[]>
 
 const alone = new Map<string, Promise<Batch>>();
 
-/** The runs of a program that runs alone. */
 function lone(program: Program): Promise<Batch> {
   const key = JSON.stringify(program);
   const batch = alone.get(key) ?? together([program]);

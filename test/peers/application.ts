@@ -61,12 +61,10 @@ function modulesOf(folder: string): string {
   return fileURLToPath(new URL(`./${folder}/node_modules`, import.meta.url));
 }
 
-/** Returns the snippets of a page, by its path in the repository. */
 export function snippetsIn(page: string): Snippet[] {
   return snippetsOf(page, read(page));
 }
 
-/** Returns the packages that a page installs above a snippet. */
 export function packagesFor({ place }: Snippet): ReadonlyMap<string, string> {
   const [page = '', line] = place.split(':');
   return installedAbove(read(page), Number(line));

@@ -111,7 +111,6 @@ interface Info {
   readonly tracing: { readonly viewer_url: string };
 }
 
-/** The compiled form of a module without types. */
 function compiled(code: string): string {
   return code.replaceAll(/'(\.[^']*)\.ts'/g, "'$1.js'");
 }

@@ -180,7 +180,6 @@ describe('the maximum age of traces in ClickHouse', () => {
   });
 });
 
-/** A database with two receivers. */
 function openShared(clocks: Clocks): AgedStore {
   const times = [0, 1].map(() => new RetentionTime(() => clocks.upMs));
   const shared = new ClickHouseRetentionTime(db);

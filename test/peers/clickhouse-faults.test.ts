@@ -39,7 +39,6 @@ function query(receiver: Receiver, path: string): Promise<Reply> {
   return call(`${receiver.url}/query/${path}`, 'GET');
 }
 
-/** Returns the number of runs in the project's statistics. */
 async function count(receiver: Receiver, project: string): Promise<unknown> {
   const { body } = await query(receiver, `statistics?project=${project}`);
   return (body.total as { runs: number }).runs;

@@ -32,7 +32,6 @@ test('Keys in ClickHouse are used, and revoked once', async () => {
 describe('changes in ClickHouse', () => {
   const inBank = { session_name: 'bank' };
 
-  /** Returns a listener, and the numbers that it has received. */
   function collector() {
     const received: number[] = [];
     return { received, listener: ({ traceIds }: StoreChange) => void received.push(...traceIds.map(numberOf)) };

@@ -31,7 +31,6 @@ function openStore(): Promise<ClickHouseStore> {
   return ClickHouseStore.open(url, { batchDelayMs: 0 });
 }
 
-/** Waits until both stores show all runs. */
 async function settle(): Promise<void> {
   for (const one of stores) await one.settled();
 }

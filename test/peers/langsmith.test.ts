@@ -7,7 +7,6 @@ import { createReceiver } from '#src/receiver.ts';
 
 const program = fileURLToPath(new URL('./program.mjs', import.meta.url));
 
-/** The fields of a run that must be equal for both libraries. */
 interface Node {
   readonly name: string;
   readonly type: string;

@@ -33,7 +33,6 @@ async function tracerProvider() {
   return new TracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
 }
 
-/** The options of every call. */
 function asked(functionId, model = 'gpt') {
   const about = { userId: 'ann', sessionId: 'thread-1', tags: ['weather'], tier: 'gold' };
   const included = { userId: true, sessionId: true, tags: true, tier: true };

@@ -1,12 +1,11 @@
 // The spans of langsmith in its OpenTelemetry mode: https://docs.langchain.com/langsmith/trace-with-opentelemetry
-import { expect, onTestFinished, test } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
+import { expect, test } from 'vitest';
 import type { RunRecord } from '#src/run/record.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { drawn, printedBy } from './otel-runs.ts';
 
 test('langsmith in its OpenTelemetry mode has the same tree, types, payloads, tags, tokens and errors', async () => {
-  const receiver = await createReceiver();
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   const runs = await printedBy<RunRecord[]>('otel-langsmith-program.mjs', [], process.execPath, {
     LANGSMITH_TRACING: 'true',
     OTEL_ENABLED: 'true',

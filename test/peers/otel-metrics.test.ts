@@ -1,8 +1,8 @@
 // What the SDK of metrics makes of `observeStats`: names, kinds and units as the conventions for SDKs have them
 // (https://opentelemetry.io/docs/specs/semconv/otel/sdk-metrics/).
-import { expect, onTestFinished, test } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
+import { expect, test } from 'vitest';
 import { runNode, startProgram } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { asApplication, asInstalled, packagesFor, snippetWith } from './application.ts';
 import { startCollector } from './collector.ts';
 import { laterNode } from './later-node.ts';
@@ -51,8 +51,7 @@ interface Metric {
 }
 
 test('the SDK collects the ledger and the durations of requests from the global provider', async () => {
-  const receiver = await createReceiver();
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   const { code, stdout, stderr } = await runNode([asApplication(PROGRAM)], { RUNSPAN_ENDPOINT: receiver.url });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const [first = [], second = []] = JSON.parse(stdout) as Metric[][];

@@ -26,7 +26,6 @@ function startProvider() {
   return created;
 }
 
-/** Instruments a package, and returns it. */
 function instrumented(name, source, instrumentation, className, options) {
   if (has(source)) {
     const { [className]: Instrumentation } = require(instrumentation);

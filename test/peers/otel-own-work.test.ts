@@ -14,7 +14,6 @@ const sdk = ['--import', file('otel-own-work-sdk.mjs')];
 const register = ['--import', 'runspan/register'];
 
 interface Printed {
-  /** Names of all spans, sorted. */
   readonly spans: readonly string[];
   /** Time from the last work of the program to the end of the process. */
   readonly lingerMs: number;

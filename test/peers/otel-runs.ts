@@ -13,7 +13,6 @@ export interface DrawnRun {
   readonly type: string;
   readonly inputs?: unknown;
   readonly outputs?: unknown;
-  /** The first line of the error. */
   readonly error?: string;
   readonly tags?: readonly string[];
   readonly metadata?: Readonly<Record<string, unknown>>;
@@ -21,7 +20,6 @@ export interface DrawnRun {
   readonly below?: readonly DrawnRun[];
 }
 
-/** Returns the JSON that a program of this folder prints. */
 export async function printedBy<Printed>(
   program: string,
   args: readonly string[],

@@ -1,11 +1,11 @@
 // The runs of spans that Traceloop's packages emit. The expected runs are written by hand from the specifications,
 // https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions and
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md.
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RunRecord } from '#src/run/record.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { runNode } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { asApplication, snippetWith } from './application.ts';
 import { type DrawnRun, drawn, inOrder, printedBy } from './otel-runs.ts';
 
@@ -170,8 +170,7 @@ test('searches in vector databases become retrievers, and calls reported by hand
 });
 
 test('the program of the section about Traceloop sends the documented runs', async () => {
-  const receiver = await createReceiver({ port: 0 });
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   const { code, stderr } = await runNode([asApplication(snippetWith('traceloop.initialize').code)], {
     RUNSPAN_ENDPOINT: receiver.url,
     OPENAI_BASE_URL: server.url,

@@ -115,7 +115,6 @@ function started(args: readonly string[], cwd: string, more: Readonly<Record<str
 
 type Outcome = Replayed & { readonly code?: string; readonly message?: string };
 
-/** Replays a recording with each of the options. */
 async function replays(name: string, ...options: ReplayOptions[]): Promise<Outcome[]> {
   const { fixture = '' } = recordings.get(name) ?? {};
   const { stdout, stderr } = await started(['today/replays.mjs', fixture, JSON.stringify(options)], peers);

@@ -89,7 +89,6 @@ it.each([
   for (const { extra } of runs) expect(extra?.metadata).toMatchObject({ user_id: 'ada', thread_id: 't1' });
 });
 
-/** Asks the model, without runspan. */
 const ASK = `
   const ask = async (input) => {
     const body = JSON.stringify({ model: 'small', input });

@@ -20,7 +20,6 @@ function provide(instrumentation) {
   instrumentation.setTracerProvider(provider);
 }
 
-/** Calls the work inside a span. */
 function inSpan(work) {
   return trace.getTracer('app').startActiveSpan('answer', async (span) => {
     try {

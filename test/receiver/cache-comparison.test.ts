@@ -32,7 +32,6 @@ function modelCall(index: number, idea: CallIdea): RunOperation {
   });
 }
 
-/** Returns what the receiver answers about a run. */
 async function ask(operations: RunOperation[], of = 2, kind = 'memory'): Promise<CacheComparison> {
   const store = kind === 'memory' ? new MemoryStore() : await openLocalStore();
   await store.apply(DEFAULT_SCOPE, operations);

@@ -35,7 +35,6 @@ function stored({ provider, model, usage, outputs, metadata, at = NOON }: Call, 
   return { usage: run.usage, source };
 }
 
-/** Returns the cost of a call, or why it is unknown. */
 function priced(call: Call, options?: PriceOptions) {
   const { usage, source } = stored(call, options);
   return { cost: usage?.total_cost, table: source.price_table, reason: source.no_cost };

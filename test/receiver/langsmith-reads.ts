@@ -20,7 +20,6 @@ const FIRST_MS = Date.now() - 3_600_000;
 const timeOf = (second: number): string => new Date(FIRST_MS + second * 1_000).toISOString();
 const orderOf = (n: number): string => `${timeOf(n).replace(/[-:.]/g, '').slice(0, -1)}000Z${idOf(n)}`;
 
-/** Returns a run that starts `n` seconds after the first one. */
 export function runOf(n: number, fields: Record<string, unknown> = {}, parent?: number): Fields {
   const tree = parent === undefined ? {} : { parent_run_id: idOf(parent) };
   return {

@@ -74,7 +74,6 @@ const sendSpans = (receiver: { url: string }, ...spans: object[]) =>
 const sendLogs = (receiver: { url: string }, ...logRecords: object[]) =>
   sendJson(receiver, 'POST', '/v1/logs', { resourceLogs: [{ scopeLogs: [{ logRecords }] }] });
 
-/** Returns the only run of a receiver. */
 async function runOf(receiver: Receiver): Promise<StoredRun> {
   const [run, ...others] = await receiver.runs();
   expect(others).toEqual([]);

@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import { VALUES_MAX } from '#src/receiver/http/json.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from '#src/receiver/ingest/otlp-protobuf.ts';
 
-/** Encodes a length-delimited field. */
 function field(number: number, content: Buffer | string): Buffer {
   const bytes = Buffer.from(content);
   const pbf = new Pbf();

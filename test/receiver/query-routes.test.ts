@@ -3,7 +3,6 @@ import { DEFAULT_SCOPE, MemoryStore, type Page, type Receiver } from '#src/recei
 import { id, post, second } from './conformance/support.ts';
 import { CHILD, call, END, makeChild, makeRun, part, ROOT, START, sendJson, sendParts, start } from './wire.ts';
 
-/** A receiver that holds a trace of two runs. */
 async function filled(): Promise<Receiver> {
   const receiver = await start();
   await sendParts(

@@ -27,7 +27,7 @@ describe('options', () => {
     });
   });
 
-  const hosts = '0.0.0.0 :: [::] 192.168.1.2 127.1 127.0.0.1/24 2130706433 * localhost.evil.example';
+  const hosts = '0.0.0.0 :: [::] ::ffff:127.0.0.1 192.168.1.2 127.1 127.0.0.1/24 2130706433 * localhost.evil.example';
 
   test.each(['', ...hosts.split(' ')])('the host %j is refused without a key [security 8]', async (host) => {
     const message = `Expected \`host\` to be a loopback address (127.0.0.1, ::1 or localhost) without an \`apiKey\`, got "${host}"`;

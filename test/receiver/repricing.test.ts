@@ -29,7 +29,6 @@ function call(index: number, changes: object = {}): RunOperation {
   });
 }
 
-/** Calculates all costs again, beside the open store. */
 async function reprice(path: string, options: PriceOptions): Promise<Omit<Repriced, 'last' | 'isDone'>> {
   const handler = await openHandler({ path, reprice: options }, () => {});
   const total = { runs: 0, changed: 0, unknown: {} as Record<string, number> };

@@ -16,7 +16,6 @@ async function filled(operations: readonly RunOperation[], store: Store = new Me
   return store;
 }
 
-/** Returns the HTML file of the first trace. */
 async function saved(store: Store): Promise<string> {
   const { url } = await start({ store });
   const { statusCode, body } = await request(`${url}/query/traces/${idOf(1)}/export?format=html`);

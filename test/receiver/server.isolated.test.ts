@@ -75,7 +75,6 @@ describe('at the limit of connections', () => {
   const UNFINISHED =
     'POST /runs HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n';
 
-  /** Opens connections, and sends the text on each. */
   async function open(
     receiver: Pick<Receiver, 'url'>,
     count: number,

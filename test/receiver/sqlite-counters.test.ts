@@ -109,7 +109,6 @@ function compareGroups(statistics: (query: StatisticsQuery) => Statistics): void
   }
 }
 
-/** Waits until all stored runs are counted by each key. */
 const filled = (connection: SqliteConnection) =>
   vi.waitFor(() => expect(connection.number(UNFILLED)).toBe(0), { timeout: 10_000 });
 const UNFILLED = `SELECT count(*) FROM counted_keys WHERE filled < ${ALL_FILLED} OR key IS NULL`;

@@ -51,7 +51,6 @@ function close(file: OpenFile): void {
   file.lock.close();
 }
 
-/** Returns the contents of all files in the folder of a file. */
 function contents(path: string): Record<string, string> {
   const folder = dirname(path);
   return Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'latin1')]));

@@ -22,7 +22,6 @@ async function createFile() {
   return { path, connection };
 }
 
-/** Returns the query plans of the statements that `ask` executes. */
 function plansOf(connection: SqliteConnection, ask: () => unknown): string[] {
   const asked = new Set<string>();
   for (const method of ['all', 'one', 'each'] as const) {

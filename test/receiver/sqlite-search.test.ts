@@ -7,7 +7,6 @@ import { SqliteWriter } from '#src/receiver/store/sqlite/writer.ts';
 import { id } from './conformance/support.ts';
 import { openConnection } from './local-store.ts';
 
-/** Returns a search over runs with these inputs. */
 async function make(texts: readonly string[], isIndexed: boolean, rareMax?: number) {
   const connection = await openConnection();
   const operations = texts.map((text, index) =>

@@ -15,7 +15,6 @@ const post = (text = ''): RunOperation => simple(1, { inputs: { text } });
 
 const answerNothing = async (): Promise<unknown> => ({ items: [] });
 
-/** A store with scripted threads. */
 function make({ write = answerNothing, read = answerNothing, readSlowly = answerNothing } = {}) {
   const subscribers = new Subscribers('the limits');
   const asked: string[] = [];

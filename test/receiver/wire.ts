@@ -47,7 +47,6 @@ export function multipart(...parts: Buffer[]): Buffer {
   return Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}--\r\n`)]);
 }
 
-/** Starts a receiver with shorter times than `createReceiver`. */
 export async function startWithin(
   store: Store,
   limits: Parameters<typeof startServer>[3],
@@ -60,13 +59,11 @@ export async function startWithin(
   return server;
 }
 
-/** Matches an error response whose `detail` contains the text. */
 export const refusal = (status: number, detail: string) => ({
   status,
   body: { detail: expect.stringContaining(detail) },
 });
 
-/** Matches a response about one invalid field. */
 export const issueAt = (...loc: unknown[]) => ({ status: 422, body: { detail: [{ loc }] } });
 
 export interface Reply {

@@ -5,7 +5,6 @@ import { expect, test } from 'vitest';
 import { entryOf } from '#src/register/entry.ts';
 import { testFolder } from '../support/test-folder.ts';
 
-/** Returns the path of a file in a package's folder. */
 function inPackage(...path: string[]): string {
   const folder = testFolder({ 'package.json': '{"name":"weather"}' });
   mkdirSync(join(folder, 'src'));

@@ -20,7 +20,6 @@ const TEXTS = [1, 2, 3, 8, 12, 16, 24, 31, 32, 33, 64, 128, 200, 512, 3_000].fla
 interface Conversation {
   readonly path: string;
   readonly request: object;
-  /** The messages as the fixture contains them. */
   readonly messages: object[];
   readonly response: object;
 }

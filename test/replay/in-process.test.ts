@@ -11,7 +11,6 @@ import { gate } from '../support/gate.ts';
 import { startLocalModel } from '../support/local-model/server.js';
 import { fixtureFile } from './recorded-fixture.ts';
 
-/** An agent that calls its tool once. */
 function agentAt(baseURL: string, tool: () => Promise<string>) {
   const client = wrapOpenAI(new OpenAI({ apiKey: 'none', baseURL, maxRetries: 0 }));
   const look = traceable(tool, { name: 'look_up', runType: 'tool' });

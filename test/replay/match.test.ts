@@ -139,10 +139,8 @@ class Generator {
   }
 }
 
-/** The path of a value in a request. */
 type Path = readonly (string | number)[];
 
-/** Returns the paths of all values that are no objects or lists. */
 function leavesOf(value: unknown, path: Path = []): Path[] {
   if (typeof value !== 'object' || value === null) return [path];
   if (Array.isArray(value)) return value.flatMap((item, at) => leavesOf(item, [...path, at]));

@@ -7,7 +7,6 @@ import { type RecordedRun, type RecordOptions, recordRuns } from '#src/testing/r
 import { environmentOf } from '../support/environment.ts';
 import { testFolder } from '../support/test-folder.ts';
 
-/** Records a program as `runspan dev` does. */
 export async function recordedProgram(
   run: () => Promise<unknown>,
   options: RecordOptions = {},

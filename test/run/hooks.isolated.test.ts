@@ -7,7 +7,6 @@ import { wrapOpenAI } from '#src/openai.ts';
 import { record } from '../instrument/recorder.ts';
 import { logLines } from '../support/log-lines.ts';
 
-/** Hooks that add the calls to a list. */
 function listing(calls: unknown[], mark = '') {
   return {
     onStart: ({ name }: HookedRun): void => void calls.push(`${mark}start ${name}`),

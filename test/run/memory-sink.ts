@@ -5,7 +5,6 @@ import type { RunOptions } from '#src/run/run-options.ts';
 import type { CapturePolicy, RunSink } from '#src/run/sink.ts';
 import { startRun } from '#src/run/start-run.ts';
 
-/** The documented limits of a payload. */
 export const LIMITS: PayloadLimits = { depth: 64, width: 10_000, nodes: 100_000, bytes: 10_485_760 };
 
 export interface MemorySink extends RunSink {
@@ -53,14 +52,12 @@ export function makeSink(
   };
 }
 
-/** Creates a run with a sink that records its calls. */
 export function makeRun(options: Partial<RunOptions> = {}, capture: Partial<CapturePolicy> = {}) {
   const sink = makeSink(capture);
   const run = startRun({ name: 'work', exporter: sink, ...options });
   return { run, sink, record: () => sink.records()[0] };
 }
 
-/** An object that counts how often it is read. */
 export function watched() {
   let reads = 0;
   return {

@@ -4,7 +4,6 @@ import { expect, it } from 'vitest';
 import type * as clients from '#src/clients.ts';
 import type * as runspan from '#src/index.ts';
 
-/** Bundles an entry of the package as for a page. */
 async function imported<Entry = typeof runspan>(entry = 'runspan'): Promise<Entry> {
   const { outputFiles } = await build({
     stdin: { contents: `export * from '${entry}'`, resolveDir: fileURLToPath(new URL('.', import.meta.url)) },

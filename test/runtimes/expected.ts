@@ -1,6 +1,5 @@
 import type { StoredRun } from '#src/receiver.ts';
 
-/** What each call of `programs/application.mjs` returns. */
 export const RESULTS: Readonly<Record<string, string>> = {
   hello: 'Hello, runtime!',
   nested: '1',

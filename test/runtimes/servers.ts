@@ -2,7 +2,6 @@ import { onTestFinished } from 'vitest';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { startOpenAiServer } from '../support/openai-server.ts';
 
-/** Starts a receiver and a model until the test has finished. */
 export async function startServers(): Promise<{ readonly receiver: Receiver; readonly modelUrl: string }> {
   const [receiver, model] = await Promise.all([createReceiver({ strict: true }), startOpenAiServer()]);
   onTestFinished(async () => void (await Promise.all([receiver.close(), model.close()])));

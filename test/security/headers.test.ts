@@ -19,7 +19,6 @@ async function lineServer(): Promise<{ url: string; lines: [name: string, value:
   return { url, lines };
 }
 
-/** Sends one run with these headers among the options. */
 async function send(url: string, headers: Record<string, string>): Promise<void> {
   const exporter = createExporter({ endpoint: url, apiKey: KEY, workspaceId: 'w-1', headers });
   startRun({ name: 'a', exporter }).end();

@@ -28,7 +28,6 @@ async function runWith(flags: readonly string[]): Promise<Told> {
   return { left, lines: stderr.split('\n').filter((line) => line.startsWith('runspan: ')), server };
 }
 
-/** Expects all runs, and no log line. */
 function expectDelivered({ left, lines, server }: Told): void {
   expect(lines).toEqual([]);
   expect(left).toMatchObject({ created: left.sent, dropped: 0 });

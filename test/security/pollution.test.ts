@@ -16,7 +16,6 @@ import { logLines } from '../support/log-lines.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { service } from './service.ts';
 
-/** The keys of built-in prototypes before the tests. */
 const PROTOTYPES = [Object.prototype, Array.prototype, Function.prototype, Map.prototype, Promise.prototype];
 const keysOf = () => PROTOTYPES.map((prototype) => Reflect.ownKeys(prototype).map(String).join());
 const before = keysOf();

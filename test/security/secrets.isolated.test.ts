@@ -19,7 +19,6 @@ const PASSWORD = 'canary-password';
 const INPUT = 'canary-of-an-input';
 const CANARY = /canary/;
 
-/** Records everything that is printed until the test finishes. */
 function printed(): string[] {
   const texts = logLines();
   for (const stream of [process.stdout, process.stderr]) {
@@ -63,7 +62,6 @@ async function seenOf(
   return { seen: shown.join('\n'), exporter, lines };
 }
 
-/** Repeats the request headers in all parts of the response. */
 async function echo(status: number): Promise<string> {
   const { url } = await serve(({ headers }, response) => {
     const all = JSON.stringify(headers);
@@ -78,7 +76,6 @@ async function echo(status: number): Promise<string> {
   return url;
 }
 
-/** Starts a server that calls `say` when data arrives. */
 async function speaking(say: (socket: Socket) => void): Promise<string> {
   const server = createServer((socket) => void socket.on('error', () => {}).once('data', () => say(socket)));
   return listenInTest(server);

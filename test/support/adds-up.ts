@@ -1,6 +1,5 @@
 import type { Stats } from '#src/run/stats.ts';
 
-/** Whether the counters of a ledger count each run once. */
 export function addsUp(stats: Stats): boolean {
   const places = stats.open + stats.queued + stats.inFlight + stats.spooled + stats.sent + stats.dropped;
   const reasons = Object.values(stats.droppedByReason).reduce((sum, count) => sum + count, 0);

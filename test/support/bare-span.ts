@@ -1,4 +1,3 @@
-/** Returns an ended span with only the required fields. */
 export function bareSpan(name: string, ids: { traceId: string; spanId: string }) {
   return {
     name,

@@ -146,7 +146,6 @@ function lengthsOf(node: Node): [min: number, max: number] {
   }
 }
 
-/** Returns some texts that a node matches. */
 function samples(node: Node, countMax: number): string[] {
   switch (node.kind) {
     case 'char':

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The root folder of the repository. */
 export const root: string = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Resolves `#src/…` in tests, so that a test names a source file by its path in `src/`. */

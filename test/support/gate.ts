@@ -1,4 +1,3 @@
-/** A promise that the test settles. */
 export function gate<Value = void>(): Promise<Value> & { open(value: Value): void; fail(error: unknown): void } {
   let open = (_value: Value): void => {};
   let fail = (_error: unknown): void => {};

@@ -160,7 +160,6 @@ export class MemoryDisk {
   }
 }
 
-/** Throws an error like the file system. */
 export function fail(code: string, path: string): never {
   throw Object.assign(new Error(`${code}: ${path}`), { code });
 }

@@ -47,7 +47,6 @@ export function readParts({ headers, body }: Pick<Received, 'headers' | 'body'>)
   return parts;
 }
 
-/** Returns the JSON value of each part by its name. */
 export function readJsonParts(request: Pick<Received, 'headers' | 'body'>): Map<string, Record<string, unknown>> {
   return new Map(readParts(request).map((part) => [part.name, JSON.parse(part.body.toString('utf8'))]));
 }

@@ -9,7 +9,6 @@ export interface ModelRequest {
 }
 
 export interface OpenAiServer {
-  /** The base URL for clients. */
   readonly url: string;
   readonly requests: ModelRequest[];
   /** Resolves when a client disconnects before the end of a response. */
@@ -17,7 +16,6 @@ export interface OpenAiServer {
   close(): Promise<void>;
 }
 
-/** The chunks of a streamed response. */
 const WORDS = ['It ', 'is ', 'raining', '.'];
 
 const USAGE = {
@@ -28,7 +26,6 @@ const USAGE = {
   completion_tokens_details: { reasoning_tokens: 3 },
 };
 
-/** The usage that runspan records for each answer. */
 export const USAGE_METADATA = {
   input_tokens: 20,
   output_tokens: 9,

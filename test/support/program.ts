@@ -70,7 +70,6 @@ export function runNode(args: readonly string[], env?: Variables, cwd?: string):
   return startNode(args, env, cwd).ended;
 }
 
-/** Starts the built command, like `npx runspan`. */
 export function startRunspan(args: readonly string[], env?: Variables, cwd?: string, lifeMaxMs?: number): Started {
   const command = join(root, 'dist/cli/main.js');
   if (!existsSync(command)) throw new Error(`${command} is missing; build it first: npm run build`);

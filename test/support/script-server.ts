@@ -15,14 +15,12 @@ export interface Connection {
 export interface ScriptServer {
   readonly url: string;
   readonly connections: number;
-  /** The requests that the steps have read. */
   readonly requests: readonly string[];
   dropConnections(): void;
 }
 
 const ACCEPTED = 'HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}';
 
-/** Responds to each request of a connection with 202. */
 export const accepting: Step = async (connection) => {
   for (;;) {
     await connection.request();

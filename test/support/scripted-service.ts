@@ -24,7 +24,6 @@ export interface IngestRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** Size of the body without compression, in bytes. */
   readonly plainBytes: number;
   readonly atMs: number;
   readonly isMultipart: boolean;

@@ -15,7 +15,6 @@ interface Span {
   readonly status?: { readonly message?: string };
 }
 
-/** Reads the runs in a request with OTLP/JSON. */
 export function readSpans(body: Buffer): RunInSpan[] {
   const { resourceSpans } = JSON.parse(body.toString()) as {
     resourceSpans: { scopeSpans: { spans: Span[] }[] }[];

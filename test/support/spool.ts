@@ -40,7 +40,6 @@ export function numberOf({ run }: SpooledRecord): number {
   return (JSON.parse(run.inputs as string) as { number: number }).number;
 }
 
-/** Returns the relative paths of all files below a folder, sorted. */
 export function filesBelow(dir: string): string[] {
   if (!existsSync(dir)) return [];
   const entries = readdirSync(dir, { recursive: true, withFileTypes: true });
@@ -61,7 +60,6 @@ export function killOwners(dir: string, nowMs: number = Date.now()): void {
   }
 }
 
-/** Moves the last heartbeat of all owners into the past. */
 export function silenceOwners(dir: string, silentMs: number): void {
   const seconds = (Date.now() - silentMs) / 1_000;
   for (const path of filesBelow(dir).filter((name) => name.endsWith('owner.json'))) {
@@ -82,7 +80,6 @@ export function drain(spool: Spool): number[] {
 /** Size of the head of each record in a segment file. */
 export const HEAD_BYTES = 68;
 
-/** Where each record of an undamaged segment file starts. */
 export function recordStarts(file: Buffer): number[] {
   const starts: number[] = [];
   for (let at = 0; at < file.length; at += HEAD_BYTES + file.readUInt32BE(at + 20)) starts.push(at);
@@ -98,7 +95,6 @@ export function changeRecord(file: Buffer, at: number, change: (head: Buffer, pa
   head.writeUInt32BE(crc32(head.subarray(0, 64)), 64);
 }
 
-/** Returns a segment file as a later version of the format. */
 export function laterVersion(file: Buffer): Buffer {
   const later = Buffer.from(file);
   for (const at of recordStarts(later)) changeRecord(later, at, (head) => head.writeUInt8(2, 8));

@@ -39,7 +39,6 @@ class Question {
   }
 }
 
-/** An object without keys. */
 class Sealed {
   readonly #q = 'tea';
 
@@ -48,7 +47,6 @@ class Sealed {
   }
 }
 
-/** Returns the message of an assertion that fails. */
 function failure(assertion: () => void): string {
   try {
     assertion();

@@ -9,7 +9,6 @@ const QUICK = { intervalMs: 1 };
 const IMAGE = makeDeployment({ source: 'internal_container' });
 const LISTENER = { compute_type: 'k8s', compute_id: 'east', compute_config: {} } as const;
 
-/** A client, and a cloud platform. */
 const onCloud = () => setUp({}, { hosting: 'cloud' });
 
 describe('a deployment to create', () => {
@@ -262,7 +261,6 @@ describe('an upload', () => {
     expect(await (await fetch(url, init)).text()).toContain('EntityTooLarge');
     expect((await fetch(url)).ok).toBe(false);
     vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 900_001);
-    onTestFinished(() => void vi.restoreAllMocks());
     expect(await (await fetch(url, { ...init, body: 'bytes' })).text()).toContain('ExpiredToken');
   });
 

@@ -7,7 +7,6 @@ import { type RunRecorder, recordRuns } from '#src/testing.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { logLines } from '../support/log-lines.ts';
 
-/** Records until the test has finished. */
 function recorder(): RunRecorder {
   const made = recordRuns();
   onTestFinished(() => made.stop());

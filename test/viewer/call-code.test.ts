@@ -21,7 +21,6 @@ test('parameters come from the metadata and from inputs beside the conversation'
   expect(parametersOf({ inputs, extra })).toEqual({ model: 'm', temperature: 0 });
 });
 
-/** The URL that the curl command requests, and the body. */
 function curl(name: string, provider: string, parameters: object, inputs: object) {
   const code = codeOf({
     name,

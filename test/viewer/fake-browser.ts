@@ -2,7 +2,6 @@ import { vi } from 'vitest';
 
 type Listener = (event: { data: string }) => void;
 
-/** An event stream that the test controls. */
 export class FakeStream {
   static readonly CLOSED = 2;
   static last: FakeStream;

@@ -7,7 +7,6 @@ import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
 const PAGE = 100;
 
-/** A list of the traces of a receiver, the latest first. */
 function openList(count: number, view: 'traces' | 'runs' = 'traces') {
   const traces = Array.from({ length: count }, (_, index) => lineOf(count - index));
   const requests: URL[] = [];

@@ -16,7 +16,6 @@ import { runsIn } from '../spool/destination.ts';
 const SEND_MAX_MS = 5_000;
 
 interface Target {
-  /** Address to which the command sends its runs. */
   readonly url: string;
   readonly apiKey: string | undefined;
   readonly programId: string;
@@ -144,7 +143,6 @@ function settingsFor({ url, apiKey, programId }: Target, spoolDir: string): Sett
   });
 }
 
-/** Sends the spooled runs of one destination to the receiver. */
 async function sendSpool(target: Target, spoolDir: string, spoolDestination: string | undefined): Promise<void> {
   const settings = settingsFor(target, spoolDir);
   if (settings === undefined) return;

@@ -64,7 +64,6 @@ export const IDLE_MS = 300;
 /** Maximum wait in milliseconds, in case another program keeps sending runs. */
 const IDLE_WAIT_MAX_MS = 2_000;
 
-/** Waits until no runs have arrived for `IDLE_MS`. */
 export function waitForIdle(store: Pick<ChangeFeed, 'subscribe'>): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {

@@ -1,6 +1,5 @@
 import { visible } from '../../base/text.ts';
 
-/** The result of one check in `runspan doctor`. */
 export interface Finding {
   readonly level: 'ok' | 'warn' | 'fail';
   /** Name of the check, package or environment variable. */

@@ -53,7 +53,6 @@ function* clockFindings({ headers }: HttpResponse): Generator<Finding> {
   yield warn('clock', message, 'synchronize the clock of this machine with NTP, because runs are sorted by time');
 }
 
-/** Sends one run as an application would. */
 export async function testRunFinding(settings: Settings): Promise<Finding> {
   const exporter = createExporter({ tracing: true, sampleRate: 1, durability: 'memory' });
   let status: number | undefined;

@@ -83,7 +83,6 @@ function* destinationFindings(settings: Settings | undefined, services: number, 
   );
 }
 
-/** Maximum number of characters printed from a value. */
 const SHOWN_MAX = 100;
 
 function shownValue(name: EnvironmentName, kind: SettingKind): string {

@@ -3,7 +3,6 @@ import { dirname, join, normalize } from 'node:path';
 import { isObject } from '../../config/checker.ts';
 import { readJsonObject, UsageError } from '../command-line.ts';
 
-/** Data from a project's package.json. */
 export interface Project {
   readonly folder: string;
   readonly name: string;

@@ -5,7 +5,6 @@ import { headlineOf } from '../../receiver/domain/headline.ts';
 import type { TraceOutcome } from '../../receiver/domain/run-view.ts';
 import { durationOf, usageTexts } from '../tree.ts';
 
-/** The answer of a tool. */
 export interface Answer {
   /** Text from traces. Characters that control a terminal are already visible. */
   readonly recorded: string;

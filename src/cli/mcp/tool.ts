@@ -22,7 +22,6 @@ export function tool<Input extends z.ZodObject>(definition: Tool<Input>): Tool {
 const FILTER =
   "filter in runspan's filter language, for example 'status:error user:ada latency>2s since:1h refund'; the conditions apply to the root run, any(status:error type:llm) to any run, search words to any run";
 
-/** Parameters that select traces or runs. */
 export const SELECTION: { project: z.ZodOptional<z.ZodString>; filter: z.ZodDefault<z.ZodString> } = {
   project: z.string().optional().describe('name of a project'),
   filter: z.string().max(1_000).default('').describe(FILTER),

@@ -106,7 +106,6 @@ function treeOf(
   };
 }
 
-/** Interval at which a new trace is searched, in milliseconds. */
 const POLL_MS = 500;
 
 const waitForTrace = tool({
@@ -148,7 +147,8 @@ async function firstFinished(
 ): Promise<TraceSummary | undefined> {
   for (let page = await source.traces(query); ; page = await source.traces({ ...query, cursor: page.next })) {
     const found = page.items.find(
-      (trace) => isFinished(trace) && (known === undefined || startUs(trace) > startUs(known)),
+      (one) =>
+        one.status !== 'pending' && one.trace.pending === 0 && (known === undefined || startUs(one) > startUs(known)),
     );
     if (found !== undefined || page.next === undefined) return found;
   }
@@ -171,10 +171,6 @@ function rootOf(read: Read, id: string): Promise<RunOutline> {
 /** Filters are accurate only to the millisecond, in which other traces may start. */
 function startUs({ start_time }: RunOutline): number {
   return parseIsoTimestamp(start_time) ?? 0;
-}
-
-function isFinished({ status, trace }: TraceSummary): boolean {
-  return status !== 'pending' && trace.pending === 0;
 }
 
 function noneText(timeoutS: number, after: string | undefined): string {

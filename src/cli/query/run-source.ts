@@ -73,7 +73,6 @@ export function receiverAt(url: URL, file?: string): ReceiverSource {
 /** Request timeout in milliseconds. The timeout is long, because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
 export class NoReceiver extends CommandFailure {}
-/** An error response of a receiver. */
 class Refusal extends CommandFailure {}
 /** Time limit of a rerun in milliseconds, longer than that of the requests to the service. */
 const RERUN_MAX_MS = 660_000;

@@ -12,7 +12,6 @@ import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts'
 import { CommandFailure, durationMs, sizeBytes } from '../command-line.ts';
 import { storeLocation } from '../stores.ts';
 
-/** The configuration of `runspan serve`. */
 export interface Config {
   readonly host: string;
   readonly port: number;
@@ -26,7 +25,6 @@ export interface Config {
   readonly prices?: Prices | undefined;
   /** Names of the resource attributes of OpenTelemetry spans that become metadata. */
   readonly resource?: readonly string[] | undefined;
-  /** Vocabularies of OpenTelemetry spans. */
   readonly vocabularies?: readonly SpanVocabulary[] | undefined;
   readonly tenants: Readonly<Record<string, TenantConfig>>;
   readonly proxies: readonly ProxyConfig[];

@@ -62,7 +62,6 @@ export class OwnerFolder {
   readonly destinationHash: string;
   readonly destinationPath: string;
   readonly path: string;
-  /** The token of the segment files in this folder. */
   readonly token: Buffer = nodeModule('node:crypto').randomBytes(8);
   readonly #name: string;
   readonly #wallMs: () => number;

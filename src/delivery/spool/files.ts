@@ -7,7 +7,6 @@ import type { RunName, SpooledRecord } from './segment.ts';
 /** A file with undelivered runs on disk. */
 export interface Segment {
   readonly path: string;
-  /** Whether another process wrote the file. */
   readonly isForeign: boolean;
 }
 

@@ -178,7 +178,6 @@ export class Replay {
   }
 }
 
-/** A segment file whose runs are in delivery. */
 class SegmentTicket implements Ticket {
   readonly segment: Segment;
   /** The number of runs and their flush group. Undefined if another process wrote the file. */

@@ -103,7 +103,6 @@ const KEPT_BYTES_MAX = 2 * 1024 * 1024;
 
 /** The place of a record in its segment file. */
 export interface FramePlace {
-  /** The token of the file, see `segmentToken`. */
   readonly token: Buffer;
   /** Number of records before this record. */
   readonly ordinal: number;
@@ -182,7 +181,6 @@ function headAt(file: Buffer, at: number, token: Buffer) {
     ordinal: Math.min(head.readUInt32BE(ORDINAL_AT), at / HEAD_BYTES),
     id: head.toString('latin1', ID_AT, PAYLOAD_CRC_AT),
     payloadCrc: head.readUInt32BE(PAYLOAD_CRC_AT),
-    /** End of the frame in the file. */
     end: at + HEAD_BYTES + head.readUInt32BE(LENGTH_AT),
   };
 }

@@ -75,7 +75,6 @@ export class Spill {
     return Math.max(endpoint.outageSinceMs + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
   }
 
-  /** Reads and writes what is due. */
   run(nowMs: number): void {
     const { endpoint, limits } = this.#parts;
     // Reading comes first. Otherwise, runs would be read right after they were written.

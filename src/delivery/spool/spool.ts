@@ -104,7 +104,6 @@ export class Spool {
     return this.#write(() => this.#writeSegment(records)) !== undefined;
   }
 
-  /** Whether a segment file still exists. */
   holds({ path }: Segment): boolean {
     return !isDeleted(this.#folder.fs, path);
   }

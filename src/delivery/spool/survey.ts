@@ -19,11 +19,9 @@ export interface Files {
   readonly folder: string;
   readonly files: readonly string[];
   readonly bytes: number;
-  /** Modification time of the oldest file. */
   readonly oldestMs: number | undefined;
 }
 
-/** The segment files of one process. */
 export interface Holding extends Files {
   readonly runs: number;
 }
@@ -131,7 +129,6 @@ const SEARCH_EVERY_MS = 50_000;
 
 const searchedAtMs = new Map<string, number>();
 
-/** Maximum number of destinations in the logged command. */
 const DESTINATIONS_MAX = 5;
 
 function leftoversOf(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): Leftover[] {

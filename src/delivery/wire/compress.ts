@@ -63,7 +63,6 @@ export async function compress(
   return Buffer.concat(compressed);
 }
 
-/** Returns what `compress` has compressed. */
 export function decompress(bytes: Uint8Array, encoding: Encoding): Buffer {
   const { gunzipSync, zstdDecompressSync } = zlibOf();
   return encoding === 'gzip' || zstdDecompressSync === undefined ? gunzipSync(bytes) : zstdDecompressSync(bytes);

@@ -1,7 +1,6 @@
 import type { PayloadTexts } from '../../run/encoded-run.ts';
 import { randomHex } from '../../run/ids.ts';
 
-/** A part of a request body. */
 export interface Part {
   /** The payload in the part, for example `inputs`. Empty for the main part. */
   readonly payload: string;
@@ -9,7 +8,6 @@ export interface Part {
   readonly startAt: number;
   readonly textAt: number;
   readonly endAt: number;
-  /** Where the next part starts. */
   readonly nextAt: number;
 }
 

@@ -41,7 +41,6 @@ export class ServiceInfo {
   #requestAtMs = Number.NEGATIVE_INFINITY;
   #refusesMultipart = false;
   #hasAccepted = false;
-  /** The maximum size of the next batch. */
   batch: BatchSize;
   /** The compressed bodies that the service accepts, best first. */
   encodings: readonly Encoding[];

@@ -46,7 +46,8 @@ export class SimpleIngestion {
     const byId = new Map<string, Promise<Outcome>>();
     let failures = 0;
     let isStopped = false;
-    for (const item of parentsFirst(items)) {
+    // A child's `dotted_order` begins with its parent's.
+    for (const item of items.toSorted((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1))) {
       const { id, parentRunId } = item.delivery.run;
       const parent = parentRunId === undefined ? undefined : byId.get(parentRunId);
       const attempt = async (): Promise<Outcome> => {
@@ -99,11 +100,6 @@ export class SimpleIngestion {
     if (this.#nextRequestAtMs > nowMs) await delay(this.#nextRequestAtMs - nowMs, signal);
     signal.throwIfAborted();
   }
-}
-
-/** Sorts parents before children. A child's `dotted_order` begins with its parent's `dotted_order`. */
-function parentsFirst(items: readonly Item[]): Item[] {
-  return [...items].sort((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1));
 }
 
 function postJson(item: Item): string {

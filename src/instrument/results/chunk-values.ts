@@ -33,7 +33,6 @@ export class ChunkValues {
   /** Objects to count. The array is reused for each chunk. */
   readonly #waiting: object[] = [];
 
-  /** Adds a chunk and returns its estimated size in characters. */
   add(chunk: unknown): number {
     if (ArrayBuffer.isView(chunk)) {
       // Copies the chunk, because a byte stream may reuse its buffer for the next chunk.
@@ -89,7 +88,6 @@ export class ChunkValues {
     return size;
   }
 
-  /** Estimates the size of a long array from its first items. */
   #sizeOfItems(items: readonly unknown[]): number {
     const count = Math.min(items.length, ITEMS_COUNTED_MAX);
     let size = 0;

@@ -50,7 +50,6 @@ export interface Settlement {
 
 /** A `Watched` object must not reference its result, because a reference would keep the result in memory. */
 export interface Watched {
-  /** The run that ends with the result. */
   readonly run?: Run;
   /** Whether the consumer has used `result` since the last call. Undefined if only garbage collection ends the run. */
   wasUsed?(result: object | undefined): boolean;

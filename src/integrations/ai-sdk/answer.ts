@@ -5,7 +5,6 @@ import { type Answer, type AnswerReader, type Fold, vectorsOf } from '../../serv
 import { copyOf } from '../../services/deltas.ts';
 import { mediaOutputs } from './media.ts';
 
-/** The combined parts of a result, streamed or not. */
 interface Parts {
   text: string | undefined;
   reasoning: string | undefined;
@@ -182,7 +181,6 @@ const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ],
 ]);
 
-/** Combines the parts of a stream from any AI SDK version. */
 function partsFold(): Fold {
   const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], parts: [], steps: 0 };
   return {

@@ -173,7 +173,6 @@ function endWith(run: Run, { error, result }: Outcome, end: (result: Fields) => 
  */
 class StreamedText implements Published, Watched {
   readonly run: Run;
-  /** The error of the last model call. */
   error: unknown;
   readonly #parts: Fields = { text: '', toolCalls: [], files: [] };
   #steps = 0;

@@ -7,13 +7,11 @@ import { currentRun } from '../../run/start-run.ts';
 import { AnswerStream } from '../answer-stream.ts';
 import { modelReader, operationReader } from './answer.ts';
 
-/** The state of one call to an SDK function. */
 interface Operation {
   /** The options `recordInputs` and `recordOutputs`, which also apply to the operation's model calls and tools. */
   hiding?: CallDescription['hiding'];
   /** The number of consumers of a streaming result, for example an HTTP response. Undefined until the first one. */
   consumers?: number;
-  /** The stream of the latest model call. */
   model?: ModelStream;
   /** Whether a wrapper has started the run, and the SDK has not published the call yet. */
   isUnpublished?: boolean;

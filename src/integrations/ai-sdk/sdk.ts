@@ -20,7 +20,6 @@ const FUNCTIONS = [
 ];
 const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
 export const TRACED_MEMBERS: readonly string[] = [...FUNCTIONS, ...AGENTS];
-/** Provider methods that create a model by name. */
 const MODEL_FACTORIES = [
   ...['languageModel', 'embeddingModel', 'textEmbeddingModel', 'rerankingModel'],
   ...['imageModel', 'speechModel', 'transcriptionModel'],

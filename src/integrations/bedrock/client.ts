@@ -16,9 +16,7 @@ import { type CallOptions, clientChecks, type TracedClientOptions } from '../sdk
 import { warnUntraced } from '../warn-untraced.ts';
 
 const PLACE = 'wrapBedrock';
-/** The name of the middleware in a client's stack. */
 const MIDDLEWARE = 'runspan';
-/** The name of this integration among the sources of a run. */
 const SOURCE = 'bedrock';
 const PROVIDER = 'amazon_bedrock';
 const SERVICE = 'Bedrock Runtime';
@@ -43,7 +41,6 @@ const COMMANDS: ReadonlyMap<unknown, (input: Fields) => BedrockCall> = new Map([
   ['InvokeModelWithResponseStreamCommand', invocation],
 ]);
 
-/** The clients that have the middleware. */
 const traced: WeakSet<object> = shared('bedrockClients', () => new WeakSet());
 
 /**

@@ -14,7 +14,6 @@ import { agentUsage } from '../../services/anthropic/usage.ts';
 import { copyOf } from '../../services/deltas.ts';
 import { recordAnswer } from '../answer-stream.ts';
 
-/** The name of this integration among the sources of a run. */
 export const SOURCE = 'claude-agent';
 /** Maximum number of prompts in the inputs of a query. Later prompts are only in the model calls. */
 const PROMPTS_MAX = 1_000;
@@ -54,7 +53,6 @@ export class QueryRecorder extends StreamRecorder {
   readonly #steps = new OpenRuns<unknown, Conversation>(SOURCE);
   readonly #main: Step;
   readonly #prompts: Fields[] = [];
-  /** The output tokens of all turns that have ended. */
   #outputTokens = 0;
   /** The outcome of the latest turn. Undefined while a turn is open, and after an interruption. */
   #outcome: { readonly error: string | undefined } | undefined;

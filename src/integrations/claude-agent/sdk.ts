@@ -10,7 +10,6 @@ import { withRun } from '../../run/start-run.ts';
 import { warnUntraced } from '../warn-untraced.ts';
 import { openTools, QueryRecorder, SOURCE } from './query-recorder.ts';
 
-/** The functions that `wrapClaudeAgentSDK` replaces. */
 export const TRACED_EXPORTS: readonly string[] = ['query', 'tool'];
 
 /**
@@ -42,7 +41,6 @@ function once(original: Method, traced: (original: Method) => Method): Method {
   return wrapper;
 }
 
-/** The recorders of open queries, by the run of the query. */
 const recorders = new WeakMap<Run, QueryRecorder>();
 
 function tracedQuery(query: Method): Method {

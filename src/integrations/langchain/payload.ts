@@ -85,7 +85,6 @@ function isPromptValue(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && typeof (value as Fields).toChatMessages === 'function';
 }
 
-/** Converts a prompt that is text or a list of messages. */
 function plainPrompt(prompt: Fields, convert: Convert): unknown {
   if (Array.isArray(prompt.messages)) return { messages: mapped(prompt.messages, convert) };
   return typeof prompt.value === 'string' ? prompt.value : prompt;

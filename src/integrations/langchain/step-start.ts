@@ -10,10 +10,8 @@ import { modelMetadata } from './model.ts';
 import { plainInterrupts, plainOutputs } from './payload.ts';
 import { newState, type Step, type StepState } from './steps.ts';
 
-/** The name of this integration among the sources of a run. */
 const SOURCE = 'langchain';
 
-/** What LangChain tells when a step starts. */
 export interface StepBegin {
   readonly id: string;
   readonly parentId: string | undefined;

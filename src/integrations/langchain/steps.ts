@@ -13,7 +13,6 @@ export interface StepState {
   readonly handler: object | undefined;
   /** Number of posted events. When a run ends, LangChain posts all of its events again. */
   events: number;
-  /** The name of the model, if the step is a model call. */
   readonly model: string | undefined;
   /** The last text in the step's inputs. Empty if there is none, undefined until it is needed. */
   lastText?: string;
@@ -26,7 +25,6 @@ export interface StepState {
   text: string;
   /** Whether the streamed text belongs to a message. */
   readonly isChat: boolean;
-  /** Whether the step is a graph of LangGraph. */
   readonly isGraph: boolean;
   /** The error that a nested step threw last. */
   thrown?: unknown;

@@ -13,7 +13,6 @@ import { aiSdkUsage } from '../../services/ai-sdk/usage.ts';
 import type { TracedClientOptions } from '../sdk-client.ts';
 
 const PLACE = 'RunspanBridge';
-/** The name of this integration among the sources of a run. */
 const SOURCE = 'mastra';
 /** Spans without a run. A generation consists of steps, a step of a model call and tools. */
 const GROUPS: readonly string[] = ['model_generation', 'model_step'];
@@ -104,7 +103,6 @@ export class RunspanBridge {
     await (this.#options.exporter ?? currentSink())?.flush();
   }
 
-  /** Interrupts the runs of open spans, and flushes. */
   async shutdown(): Promise<void> {
     this.#spans.interrupt('Mastra was shut down');
     await this.flush();

@@ -18,7 +18,6 @@ const METHODS = {
   request: undefined,
 };
 
-/** Traces the methods of a `Client`, or of its prototype. */
 export function traceClient(place: string, client: object): void {
   for (const [name, method] of Object.entries(METHODS)) {
     replaceMethod(place, client, name, (original) => tracedMethod(place, original, method));

@@ -58,7 +58,6 @@ function messageFrom(role: string): Read {
   };
 }
 
-/** Limits a row to spans of one type. */
 function ofType(type: string, read: Read): Read {
   return (value, attributes) => (attributes[TYPE] === type ? read(value, attributes) : undefined);
 }

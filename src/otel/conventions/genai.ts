@@ -30,7 +30,6 @@ const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
   ['guardrail.run', { runType: 'chain', nameFrom: 'gen_ai.guardrail.name' }],
 ]);
 
-/** The kinds of models, by operation. */
 export const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   ['chat', 'chat'],
   ['generate_content', 'chat'],

@@ -83,7 +83,6 @@ export function checkedVocabularies(list: readonly unknown[] = []): SpanVocabula
   return list.map((one, at) => checkedOptions(`\`vocabularies[${at}]\``, one, vocabularyChecks));
 }
 
-/** Returns the mapping table for a vocabulary. */
 export function vocabularyOf(name: string, given: SpanVocabulary): Vocabulary {
   const { attribute = '', runTypes = {}, nameFrom, inputs, outputs, usage, parameters, metadata, tags = [] } = given;
   const types = new Map(Object.entries(runTypes));

@@ -2,7 +2,6 @@ import { makeSlot, type Slot } from '../../base/slot.ts';
 import type { RunContext } from '../../run/context.ts';
 import type { SpanContextLike } from '../span-like.ts';
 
-/** Maximum number of open spans that can be found by id. */
 const OPEN_MAX = 10_000;
 
 /** Number of recent spans that can be found by id even after they have ended. */
@@ -38,7 +37,6 @@ export class SpanRegistry {
     if (this.#latest.push(entry) > this.#lengthMax) this.#removeEnded();
   }
 
-  /** Marks a span as ended and returns its entry. */
   end(span: SpanKey): SpanEntry | undefined {
     const entry = this.find(span);
     if (entry !== undefined) entry.isOpen = false;

@@ -11,7 +11,6 @@ import type { SpanMapping } from '../mapping/span-to-run.ts';
 import type { SpanContextLike, SpanLike } from '../span-like.ts';
 import { refusedContent } from './span-call.ts';
 
-/** Data that is known when the run of a span starts. */
 export interface SpanStart {
   readonly ids: SpanContextLike;
   /** Ids of the parent span, even if the parent span has no run. */

@@ -105,13 +105,11 @@ export class AttributeReader {
     return true;
   }
 
-  /** Frees the values of the span. */
   release(): void {
     this.attributes = {};
     for (let at = 0; at < this.#sources.length; at++) (this.#sources[at] as Source).value = undefined;
   }
 
-  /** Whether a row of the group may read an attribute of the span. */
   hasRows(group: Group): boolean {
     return this.#matches.some(({ place }) => place.group === group);
   }

@@ -17,7 +17,6 @@ import { hrTimeUs, runNameOf } from './span-identity.ts';
 /** The sink settings that affect the fields of a span. */
 export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
 
-/** Run fields that are known when the span starts. */
 export class StartFields {
   name: string;
   runType = 'chain';

@@ -39,9 +39,7 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
  * stay within the limits for one payload. Log records beyond the limits are dropped and counted.
  */
 export class SpanLogs {
-  /** The messages, by attribute name. */
   readonly attributes: Fields = {};
-  /** Attributes of the last exception. */
   exception: Attributes | undefined;
   readonly #rules: PayloadRules;
   readonly #isHidden: IsHidden | undefined;

@@ -4,7 +4,6 @@ import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Attributes } from '../conventions/values.ts';
 import type { ResourceLike } from '../span-like.ts';
 
-/** Resource attributes that are recorded by default. */
 const DEFAULT_NAMES: readonly string[] = [
   ...['service.*', 'deployment.environment', 'deployment.environment.name', 'host.name', 'k8s.*'],
 ];
@@ -14,7 +13,6 @@ export const namesCheck: Check = [
   (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== ''),
 ];
 
-/** Matches the default service name of OpenTelemetry SDKs. */
 const UNNAMED = /^unknown_service(:|$)/;
 
 /** Returns whether a service name was set, and is not the default of an SDK. */

@@ -142,7 +142,6 @@ export class RowIndex {
     return known;
   }
 
-  /** Returns the table with this rank. */
   vocabularyAt(rank: number): Vocabulary | undefined {
     return this.#vocabularies[rank];
   }
@@ -177,7 +176,6 @@ export class RowIndex {
   }
 }
 
-/** The index of runspan's tables. */
 const rowIndex = new RowIndex();
 
 export function indexWith(own: readonly SpanVocabulary[] = []): RowIndex {

@@ -4,7 +4,6 @@ import { langfuseError } from '../conventions/langfuse.ts';
 import { type Attributes, number, text } from '../conventions/values.ts';
 import type { SpanEventLike, SpanLike } from '../span-like.ts';
 
-/** The status code of a failed span. */
 const ERROR = 2;
 
 /** The lowest HTTP status code that indicates a failure. */
@@ -28,7 +27,10 @@ export function exceptionFields(attributes: Attributes): Attributes {
 export function spanError(span: SpanLike, logged?: Attributes): string | undefined {
   const event = span.events.findLast(({ name }) => name === 'exception');
   const exception = event ?? (logged && { attributes: logged });
-  if (exception !== undefined && span.attributes[LANGSMITH] === 'true') return langSmithError(exception);
+  // LangSmith's SDK records an exception only for failed runs, and sets the status OK while a run is still open, after
+  // which OpenTelemetry ignores ERROR. The stack is the SDK's own.
+  if (exception !== undefined && span.attributes[LANGSMITH] === 'true')
+    return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);
   if (span.status.code !== ERROR) return langfuseError(span.attributes);
   const status = text(span.status.message);
   const type = typeOf(span.attributes);
@@ -45,15 +47,6 @@ export function isAbortedSpan({ attributes, events }: SpanLike, logged?: Attribu
   // OpenTelemetry records the code of a `DOMException` as its type. The stack begins with its name.
   const thrown = text(exception['exception.stacktrace'])?.split(':', 1)[0];
   return [attributes['error.type'], exception['exception.type'], thrown].some((name) => isAbortError({ name }));
-}
-
-/**
- * Returns the error of a span from LangSmith's SDK. The SDK records an exception only for failed runs. The span status
- * is useless, because the SDK sets OK while the run is still open. OpenTelemetry ignores a later ERROR. The exception's
- * stack is omitted, because it is the SDK's own.
- */
-function langSmithError(exception: Pick<SpanEventLike, 'attributes'>): string {
-  return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);
 }
 
 /** Returns the error type. If only an HTTP status is known, returns for example `HTTP 503`. */

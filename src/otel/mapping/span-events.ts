@@ -11,7 +11,6 @@ export type IsHidden = (name: string) => boolean;
 const FIRST_TOKEN_EVENT = 'new_token';
 /** The AI SDK's event for the first chunk. Version 7 emits it at the end, and has the time in an attribute. */
 const FIRST_CHUNK_EVENT = 'ai.stream.firstChunk';
-/** OpenInference's event for the first chunk. */
 const FIRST_STREAM_EVENT = 'First Token Stream Event';
 
 /**

@@ -18,7 +18,6 @@ export class PlannedFields extends MappedFields {
   metadata = '';
   /** JSON text of the metadata's `otel`. */
   origin = '';
-  /** Whether `metadata` has token counts. */
   hasUsageMetadata = false;
   /** The values of the span in `metadata` as JSON text, by key. Undefined if no meter counts runs. */
   readonly measured: Map<string, string> | undefined = areRunsMeasured() ? new Map() : undefined;

@@ -53,7 +53,6 @@ export interface SpanSurroundings {
   readonly hasUsageBelow?: boolean;
 }
 
-/** The fields of the run of an ended span. */
 export class SpanFields extends MappedFields {
   tags: readonly string[] | undefined = undefined;
   /** Values are JSON text. */

@@ -6,7 +6,6 @@ import { genAiMetadata, genAiParameters, genAiUsage, openInferenceCounts } from 
 import type { Rows } from '../conventions/vocabulary.ts';
 import type { AttributeValue } from './otlp-span.ts';
 
-/** The attributes of a span that is being built. */
 export type NewAttributes = Map<string, AttributeValue>;
 
 /** The current attribute of each key. `user_id` and the parameters in LangSmith's metadata have no row of their own. */
@@ -23,7 +22,6 @@ const USAGE = namesOf(genAiUsage);
 /** What Phoenix adds up of OpenInference. */
 const OPENINFERENCE_USAGE = namesOf(openInferenceCounts);
 
-/** Returns the first attribute of each key. */
 function namesOf(rows: Rows): ReadonlyMap<string, string> {
   return new Map(rows.map(([attribute, key]) => [key, attribute] as const).reverse());
 }

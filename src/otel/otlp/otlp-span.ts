@@ -43,7 +43,6 @@ export interface OtlpSpan {
   readonly statusMessage: string;
 }
 
-/** The spans of one resource and one scope. */
 export interface SpanGroup {
   readonly resource: OtlpAttributes;
   readonly scope: OtlpScope;
@@ -53,8 +52,6 @@ export interface SpanGroup {
 /** One of OTLP's encodings of a request, `ExportTraceServiceRequest`. */
 export interface OtlpEncoding {
   readonly contentType: string;
-  /** Encodes a slice of a request. */
   encode(groups: readonly SpanGroup[]): Uint8Array;
-  /** Returns the chunks of the request body. */
   join(slices: Uint8Array[]): Uint8Array[];
 }

@@ -13,7 +13,8 @@ export function ownRecord(span: SpanLike): Fields | undefined {
   const [own, parent] = [segments?.at(-1), segments?.at(-2)];
   if (segments === undefined || own === undefined) return undefined;
   const endUs = hrTimeUs(span.endTime);
-  const error = errorOf(span);
+  const thrown = span.events.findLast(isErrorEvent)?.attributes?.['exception.stacktrace'];
+  const error = textOf(attributes[OWN.error]) ?? textOf(thrown);
   // Every span has an end time. If the run has none, its span ends at the start time.
   const isOpen = attributes[OWN.incomplete] === true && endUs === own.startUs;
   const events = span.events
@@ -45,10 +46,6 @@ export function ownRecord(span: SpanLike): Fields | undefined {
 
 function isErrorEvent({ name, attributes }: SpanEventLike): boolean {
   return name === 'exception' && attributes?.[OWN.error] === true;
-}
-
-function errorOf({ attributes, events }: SpanLike): string | undefined {
-  return textOf(attributes[OWN.error]) ?? textOf(events.findLast(isErrorEvent)?.attributes?.['exception.stacktrace']);
 }
 
 function eventOf({ name, time, attributes = {} }: SpanEventLike): Fields {

@@ -23,7 +23,6 @@ export interface SentRun extends Readonly<PayloadTexts> {
   readonly isIncomplete: boolean;
   /** The fields of `extra` besides metadata and runtime, as JSON text. */
   readonly extra?: string | undefined;
-  /** Events for the run's feedback. */
   readonly evaluations?: readonly OtlpEvent[];
 }
 

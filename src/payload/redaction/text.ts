@@ -118,7 +118,8 @@ export class TextSecrets {
     for (const mark of MARKS) {
       for (let at = json.indexOf(mark); at >= 0; at = json.indexOf(mark, at + 1)) {
         const end = nameEnd(json, at);
-        if (this.#ends[endOf(json, end)] === 1 && this.#names.mayHideInUrl(nameBefore(json, end))) return true;
+        const before = json.slice(Math.max(0, end - NAME_CHARACTERS_MAX), end).replace(/^.*(?:["?&]|\\[nr])/s, '');
+        if (this.#ends[endOf(json, end)] === 1 && this.#names.mayHideInUrl(before)) return true;
       }
     }
     return json.includes('\\') && /\\u00[4-7]|:\\\//.test(json);
@@ -229,10 +230,6 @@ function nameEnd(text: string, mark: number): number {
 function endOf(text: string, end = text.length): number {
   const code = (at: number): number => (at < 0 ? 0 : text.charCodeAt(at) & 0x1f);
   return (code(end - 3) << 10) | (code(end - 2) << 5) | code(end - 1);
-}
-
-function nameBefore(text: string, end: number): string {
-  return text.slice(Math.max(0, end - NAME_CHARACTERS_MAX), end).replace(/^.*(?:["?&]|\\[nr])/s, '');
 }
 
 /**

@@ -69,7 +69,8 @@ export class UrlSecrets {
       const stop = Math.max(end, equals - NAME_CHARACTERS_MAX);
       let start = equals;
       while (start > stop && !isSeparator(url.charCodeAt(start - 1))) start--;
-      const name = decoded(url.slice(start, equals));
+      const encoded = url.slice(start, equals);
+      const name = encoded.includes('%') ? (ignoreErrors(() => decodeURIComponent(encoded)) ?? encoded) : encoded;
       if (start === 0 || !this.#names.mayHideInUrl(name)) continue;
       VALUE_END.lastIndex = equals + 1;
       end = VALUE_END.exec(url)?.index ?? url.length;
@@ -111,8 +112,4 @@ function urlEnd(text: string, start: number): number {
 /** Whether the user information in a URL contains a password or looks like a key. */
 function isCredential(user: string): boolean {
   return /:./.test(user) || (user.length >= 16 && !isPiece(user));
-}
-
-function decoded(name: string): string {
-  return name.includes('%') ? (ignoreErrors(() => decodeURIComponent(name)) ?? name) : name;
 }

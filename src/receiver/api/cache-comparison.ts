@@ -12,9 +12,7 @@ const CACHE_US = 5 * 60_000_000;
 const TOKENS_MIN = 1_024;
 /** Share of a prompt that counts as the whole prompt, because providers cache blocks of tokens. */
 const SERVED_SHARE = 0.8;
-/** Maximum number of earlier calls that are listed. */
 const LISTED_MAX = 20;
-/** Maximum number of earlier calls that are compared. */
 const CALLS_MAX = 5;
 /** Maximum number of bytes of a payload. Larger payloads are not compared. */
 const BYTES_MAX = 2_000_000;

@@ -44,7 +44,8 @@ export class TableReader {
    * table gives names of this form, or else any provider of the model if it has the same prices at all of them.
    */
   find(providerName: string | undefined, modelName: string): ListedModel | undefined {
-    const providerId = providerName && idOf(providerName.toLowerCase().trim());
+    const provider = providerName?.toLowerCase().trim();
+    const providerId = provider && (PROVIDER_IDS.find(([name]) => name.test(provider))?.[1] ?? provider);
     const modelId = modelName
       .toLowerCase()
       .trim()
@@ -124,10 +125,6 @@ const PROVIDER_IDS: readonly (readonly [name: RegExp, id: string])[] = [
   [/^together/, 'together'],
   [/^fireworks/, 'fireworks'],
 ];
-
-function idOf(providerName: string): string {
-  return PROVIDER_IDS.find(([name]) => name.test(providerName))?.[1] ?? providerName;
-}
 
 function foundIn(providers: readonly Provider[], name: string | undefined, modelId: string): ModelInfo | undefined {
   const provider =

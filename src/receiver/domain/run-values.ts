@@ -13,7 +13,6 @@ export interface FilteredRun {
   /** Latency in microseconds. Undefined if the run has not ended. */
   readonly latencyUs: number | undefined;
   readonly metadata: NonNullable<RunFields['extra']>['metadata'];
-  /** The complete error. */
   readonly error: string | undefined;
   readonly feedback: readonly Feedback[];
   readonly trace: {

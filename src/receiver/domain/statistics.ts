@@ -161,7 +161,6 @@ export interface FeedbackSums {
   readonly sum: number;
 }
 
-/** Adds up runs in total, by group and by time bucket. */
 export class StatisticsTally {
   readonly #groupsMax: number;
   readonly #rankBy: RankKey;
@@ -356,7 +355,6 @@ class GroupTally extends FiguresTally {
 /** Amounts below this are 0, because counters add and subtract costs, which leaves rounding errors. */
 const AMOUNT_MIN = 1e-9;
 
-/** Returns the totals that are not 0. */
 function usageIn(sums: UsageSums): { usage?: Usage; unpriced_calls?: number } {
   const kinds = SUM_KEYS.map((key, index) => [key, sums[index] ?? 0] as const).filter(
     ([, sum]) => Math.abs(sum) >= AMOUNT_MIN,

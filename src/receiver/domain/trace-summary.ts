@@ -187,7 +187,6 @@ export function idsIn(
   return defined({ asked_run_id: asked?.id, answered_run_id: answeredId, failed_run_id: failed?.id });
 }
 
-/** The figures of a trace in a thread. */
 export interface Turn {
   readonly startUs: number;
   /** Latency of the root run. Undefined if the root run has not ended. */
@@ -196,7 +195,6 @@ export interface Turn {
   readonly outcome: TraceOutcome | undefined;
   readonly project: string;
   readonly user: string | undefined;
-  /** Total usage of the trace. */
   readonly usage: Usage | undefined;
 }
 

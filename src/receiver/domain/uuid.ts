@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalId } from '../../run/time.ts';
 
-/** Derives a UUID of version 8 from a text. */
 export function derivedUuid(text: string): string {
   const bytes = createHash('sha256').update(`runspan ${text}`).digest().subarray(0, 16);
   bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80;

@@ -39,7 +39,6 @@ export function toHttpError(error: unknown): HttpError | undefined {
   return new HttpError(STORE_STATUS[reason], message, headers);
 }
 
-/** Maximum number of invalid fields to report in one response. */
 const ERRORS_MAX = 100;
 /** Maximum length of a field name in `loc`. Clients can send unknown fields with names of any length. */
 const LOC_LENGTH_MAX = 120;

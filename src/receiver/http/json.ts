@@ -22,7 +22,6 @@ export interface Json {
   readonly text: string;
 }
 
-/** Parses all JSON texts in one request. */
 export class JsonReader {
   readonly #limits: typeof LIMITS;
   #values = 0;

@@ -26,7 +26,6 @@ export interface Keyring {
   /** Returns the grant of the key with this id, or undefined if the key has been revoked. */
   byId(id: string): Promise<Grant | undefined>;
   isTenant(name: string): boolean;
-  /** Whether there are keys of several tenants. */
   readonly isShared: boolean;
   /** The keys that a user can log in with, for error messages. */
   readonly loginKeys: string;

@@ -22,7 +22,6 @@ const PROJECTS_MAX = 200;
 /** Minimum time between two reads of the projects, in milliseconds. A store in ClickHouse reads all runs for them. */
 const PROJECTS_MS = 30_000;
 
-/** Durations of the calls to one method of the store. */
 class Histogram {
   readonly counts: number[] = BOUNDS_S.map(() => 0);
   count = 0;
@@ -40,11 +39,9 @@ export class Metrics {
   acceptedRuns = 0;
   discardedRuns = 0;
   receivedBytes = 0;
-  /** Number of requests with OpenTelemetry metrics. */
   ignoredMetrics = 0;
   /** Number of OpenTelemetry spans that the receiver was not asked to store. */
   leftOutSpans = 0;
-  /** Number of rejected requests by reason. */
   readonly refused: Map<string, number> = new Map();
   readonly #histograms = new Map<string, Histogram>();
   #projects: Promise<string> | undefined;
@@ -56,7 +53,6 @@ export class Metrics {
     this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1);
   }
 
-  /** Returns a store that measures how long each call takes. */
   measured(store: Store): Store {
     const methods = STORE_METHODS.map((name) => {
       const call = (...args: unknown[]): unknown => (store[name] as (...values: unknown[]) => unknown)(...args);

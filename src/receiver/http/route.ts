@@ -31,7 +31,6 @@ export interface Call {
   readonly request: IncomingMessage;
   /** Removes the time limit of the request, so that the body may have any size. */
   readonly liftTimeout: () => void;
-  /** Decoded parameters from the URL path. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;
@@ -48,7 +47,6 @@ export interface Call {
   readonly tokens: TokenSigner;
   readonly faults: Faults;
   readonly access: Access;
-  /** Connections with an open change stream. */
   readonly streams: Set<Socket>;
   readonly strict: boolean;
   readonly metrics: Metrics;

@@ -30,7 +30,6 @@ export interface OtlpSpan {
   readonly project: string | undefined;
 }
 
-/** The valid spans in a request, and the number of invalid spans. */
 interface OtlpSpans {
   readonly spans: readonly OtlpSpan[];
   readonly rejected: number;

@@ -20,7 +20,6 @@ const AGENTS = [claudeCode, codex];
  * span usually arrives after those below it. A span whose parent is left out gets the nearest one above that is not.
  */
 export class SpanSelection {
-  /** The parents of spans that are left out. */
   readonly #leftOut = new Map<string, SpanContextLike | undefined>();
   /** Parents of selected spans, which are selected when they arrive. */
   readonly #above = new Map<string, true>();

@@ -436,7 +436,6 @@ export class MemoryStore implements Store {
     return traces.map(({ id, runs }) => new AssembledTrace(id, [...runs], this.#prices));
   }
 
-  /** Returns a visible run, alone or in its whole trace. */
   #find(scope: Scope, runId: string, isWhole = false): TracedRun | undefined {
     const run = this.#tenant(scope).runs.get(runId);
     if (run === undefined) return undefined;

@@ -8,7 +8,6 @@ const APPENDED: ReadonlyMap<unknown, string> = new Map([
   ['thinking_delta', 'thinking'],
 ]);
 
-/** Combines the events of a streamed message. */
 export function messageFold(): Fold {
   const message = emptyFields();
   const blocks: unknown[] = [];

@@ -66,7 +66,6 @@ function withMedia(message: unknown): unknown {
   return withField(message, 'content', content);
 }
 
-/** Combines the events of a streamed response. */
 function converseFold(): Fold {
   const answer = emptyFields();
   const blocks: unknown[] = [];
@@ -91,7 +90,6 @@ function converseFold(): Fold {
   };
 }
 
-/** Returns the fields of a block that a delta extends. */
 function extensionOf({ citation, reasoningContent, toolResult, ...others }: Fields): Fields {
   const isHidden = fieldsOf(reasoningContent).redactedContent !== undefined;
   return defined({

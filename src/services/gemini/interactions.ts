@@ -81,7 +81,6 @@ function failureOf({ status, errors }: Fields): string | undefined {
   return status === 'failed' ? (serviceError({ error: listOf(errors)[0] }) ?? 'failed') : undefined;
 }
 
-/** Combines the events of a streamed interaction. */
 function interactionFold(): Fold {
   const answer = emptyFields();
   const items: unknown[] = [];

@@ -6,7 +6,6 @@ import { type RequestFields, withSystem } from '../request.ts';
 import { choicesFold, imagesFold, responseFold } from './stream.ts';
 import { openaiUsage } from './usage.ts';
 
-/** Reads chat completions and text completions. */
 const choicesReader: AnswerReader = wholeReader(
   ['choices'],
   (answer) => ({ outputs: { ...answer, choices: mapped(answer.choices, markedAudio) }, usage: openaiUsage(answer) }),

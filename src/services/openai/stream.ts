@@ -21,7 +21,6 @@ import { withField } from '../media.ts';
  */
 const EXTENDED: ReadonlySet<string> = new Set(['text', 'logprobs']);
 
-/** Combines the chunks of a chat or text completion. */
 export function choicesFold(): Fold {
   const answer = emptyFields();
   const choices: unknown[] = [];

@@ -17,7 +17,6 @@ import { diffLines, linesOf } from './line-diff.ts';
 import { diffFields, diffMessages, type MessageLine } from './run-diff.ts';
 
 const ROW_HEIGHT = 18;
-/** Number of equal lines to show before and after a difference. */
 const CONTEXT = 3;
 
 type Field = 'inputs' | 'outputs';

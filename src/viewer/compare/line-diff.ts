@@ -1,7 +1,6 @@
 import { diffArrays } from 'diff';
 import { exactJson, isFields } from '../../payload/fields.ts';
 
-/** A line from one or both of the compared values. */
 export interface DiffLine {
   readonly kind: 'same' | 'removed' | 'added';
   readonly text: string;
@@ -33,7 +32,6 @@ export function linesOf(value: unknown): string[] {
   return [...lines.slice(0, LINES_MAX), `… only the first ${LINES_MAX.toLocaleString('en')} lines are compared`];
 }
 
-/** Splits a text into lines, and wraps long lines. */
 export function textLines(text: string): string[] {
   const lines: string[] = [];
   for (const line of text.split('\n')) appendText(lines, line, '  ');

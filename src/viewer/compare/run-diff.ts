@@ -18,7 +18,6 @@ export interface MessageLine {
   readonly text: string;
 }
 
-/** Maximum number of compared fields per run. */
 const FIELDS_MAX = 500;
 
 /** Returns the status, error, model, times, usage, tags and metadata of two runs. */

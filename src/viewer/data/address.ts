@@ -12,7 +12,6 @@ export interface Address {
   readonly sort: SortKey;
   readonly order: 'ascending' | 'descending';
   readonly groupBy: GroupKey;
-  /** Id of the thread that is open. */
   readonly thread?: string | undefined;
   /** Id of the trace that is open on top of the view. */
   readonly trace?: string | undefined;

@@ -51,7 +51,6 @@ export async function readSets(): Promise<void> {
   sets.value = (await response.catch(() => undefined))?.items ?? sets.value;
 }
 
-/** Error for a response whose status is not 2xx. */
 export class ApiError extends Error {
   readonly status: number;
 

@@ -7,7 +7,6 @@ const initial = readAddress(location.search);
 
 export const address: Signal<Address> = signal(initial);
 
-/** The run that is selected for the next comparison. */
 export const compared: Signal<{ readonly id: string; readonly name: string } | undefined> = signal(undefined);
 
 addEventListener('popstate', () => {
@@ -43,7 +42,6 @@ export function hasMoved(): boolean {
   return address.peek() !== initial;
 }
 
-/** Returns the URL that `go(change)` would set. */
 export function linkTo(change: Partial<Address>): string {
   return writeAddress(changed(address.value, change));
 }

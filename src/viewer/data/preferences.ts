@@ -25,7 +25,6 @@ export function toggle(option: Signal<boolean>): void {
   option.value = !option.value;
 }
 
-/** Width of the trace tree, in percent. */
 export const split: Signal<number> = preference('split', (text) => Number(text ?? 54));
 
 /** Ids of the columns that each list shows, separated by commas. If the text is empty, the default columns are shown. */

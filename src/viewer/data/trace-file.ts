@@ -3,7 +3,6 @@ import type { SavedData } from '../../receiver/domain/run-view.ts';
 /** A trace in an HTML file, which answers the page's requests in place of a receiver. */
 export interface SavedTrace extends Omit<SavedData, 'responses'> {
   readonly responses: ReadonlyMap<string, unknown>;
-  /** Returns the ids of the runs whose data contains a text. */
   search(text: string): ReadonlySet<string>;
 }
 

@@ -12,7 +12,6 @@ import { showNotice } from '../top/tasks.tsx';
 
 export interface DeletionProps {
   readonly target: DeletionTarget;
-  /** Name of the trace. */
   readonly name?: string | undefined;
 }
 

@@ -48,7 +48,6 @@ export function Toggle({ isOn, ...props }: ButtonProps & { isOn: boolean }): JSX
   return <Button class="tab" aria-pressed={isOn} {...props} />;
 }
 
-/** Buttons of which one is pressed. */
 export function Switch<Name extends string>(props: {
   label: string;
   names: readonly Name[];
@@ -162,7 +161,6 @@ export function Section({ title, note, controls, children }: SectionProps): JSX.
   );
 }
 
-/** Names and values, one below the other. */
 export function Pairs(props: {
   pairs: readonly (readonly [name: string, value: ComponentChildren])[];
   class?: string;

@@ -6,7 +6,6 @@ import { useKeys } from './keys.ts';
 
 const open: Signal<JSX.Element | undefined> = signal(undefined);
 
-/** Opens a component that renders a `Dialog`. */
 export function openDialog(dialog: JSX.Element): void {
   open.value = dialog;
 }

@@ -53,7 +53,6 @@ export function cachedShare(usage: Usage | undefined): string | undefined {
   return cached_tokens === undefined ? undefined : percent(cached_tokens, input_tokens);
 }
 
-/** Number of decimals of a cost in a tooltip. */
 const EXACT_DECIMALS = 10;
 
 /** Describes tokens, cost and caching in one line each, for a tooltip. */

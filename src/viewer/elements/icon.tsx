@@ -50,13 +50,11 @@ export function Icon({ name }: { name: string }): JSX.Element {
 
 interface StatusMarkProps {
   status: TraceOutcome;
-  /** Number of runs or traces with the status. */
   count?: number;
   /** Whether the word is visible only to screen readers. */
   isShort?: boolean;
 }
 
-/** Shows a status as an icon and a word. */
 export function StatusMark({ status, count, isShort = false }: StatusMarkProps): JSX.Element {
   return (
     <span class={`status status-${status}`} title={STATUS_TITLES[status]}>

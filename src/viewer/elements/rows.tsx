@@ -140,7 +140,6 @@ export function elementIdOf(id: string): string {
 /** Height of the head of a list, which stays at the top of the scrolled element. */
 const HEAD_HEIGHT = 28;
 
-/** Scrolls just far enough to make a row visible. */
 export function scrollToRow(element: HTMLElement | null, row: number, rowHeight: number, headHeight = 0): void {
   if (element === null || row < 0) return;
   const top = row * rowHeight;

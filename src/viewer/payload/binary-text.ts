@@ -9,7 +9,6 @@ export interface BinaryText {
 
 /** Minimum length of base64 text. Shorter text may be an id or a word. */
 const LENGTH_MIN = 256;
-/** Number of characters to check for base64. */
 const SAMPLE = 4_096;
 
 const MAGIC: readonly (readonly [string, string])[] = [

@@ -158,7 +158,6 @@ export function Attachment({ attachment, runId }: { attachment: AttachmentInfo; 
 
 const Markdown = lazy(() => import('./markdown.tsx'), PlainText);
 
-/** Shows text from a payload as Markdown or as plain text. */
 export function Reading({ text }: { text: string }): JSX.Element {
   if (binaryOf(text) !== undefined) return <BinaryChip text={text} />;
   const Shown = isMarkdown.value ? Markdown : PlainText;

@@ -30,7 +30,6 @@ interface NodeProps {
   readonly value: unknown;
   readonly path: string;
   readonly depth: number;
-  /** Whether the value is expanded at first. */
   readonly isOpen: boolean;
 }
 

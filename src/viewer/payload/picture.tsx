@@ -2,7 +2,6 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { visible } from '../elements/visible-text.ts';
 
-/** An image, or a note if the browser cannot show it. */
 export function Picture({ source, alt }: { source: string; alt: string }): JSX.Element {
   const [isBroken, setBroken] = useState(false);
   if (isBroken) return <span class="box picture-problem small">{visible(alt)}: the image cannot be shown</span>;

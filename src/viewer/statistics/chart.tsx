@@ -16,7 +16,6 @@ const DRAG_PX_MIN = 5;
 export interface Series {
   readonly name: string;
   readonly color: 'bar' | 'accent' | 'accent-half' | 'bad' | 'amber' | `series-${number}`;
-  /** Value over the whole time. */
   readonly total: number | undefined;
   readonly values: readonly (number | undefined)[];
 }

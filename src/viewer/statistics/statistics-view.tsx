@@ -35,7 +35,6 @@ const READS_MAX = 3;
 
 const TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** View with totals, charts and groups for the runs that match the filter. */
 export default function StatisticsView(): JSX.Element {
   const { filter, project, groupBy } = address.value;
   const readRange = async (ranged: string, signal: AbortSignal, reads = 1): Promise<Statistics> => {
@@ -104,7 +103,6 @@ function Totals({ statistics }: { statistics: Statistics }): JSX.Element {
 
 type Card = readonly [name: string, value: string, note?: string, color?: 'bad' | 'warn' | undefined];
 
-/** Returns the totals that are known. */
 function cardsOf(total: Figures): Card[] {
   const { runs, errors, pending, roots, model_calls: calls, usage = {}, unpriced_calls: unpriced } = total;
   const { total_tokens, input_tokens = 0, output_tokens = 0, total_cost, cached_tokens, cache_savings: saved } = usage;
@@ -171,7 +169,6 @@ function Charts({ statistics, groupName }: { statistics: Statistics; groupName: 
 
 type UntimedChart = Omit<ChartProps, 'times' | 'endMs' | 'zoom'>;
 
-/** Returns the charts that have values. */
 function chartsOf(statistics: Statistics, groupName: string): UntimedChart[] {
   const { total, buckets } = statistics;
   const series = (name: string, color: Series['color'], read: (figures: Figures) => number | undefined): Series => ({

@@ -19,7 +19,6 @@ interface ScrolledTableProps<Item> extends Omit<TableProps<Item>, 'rows'> {
   children: ComponentChildren;
 }
 
-/** The columns of tokens, costs and feedback. */
 export const USAGE_COLUMNS: readonly TableColumn<Pick<ThreadSummary, 'usage' | 'feedback'>>[] = [
   { name: 'Tokens', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_tokens, count) },
   { name: 'Cost', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_cost, cost) },

@@ -41,7 +41,6 @@ export default function ThreadsView(): JSX.Element {
   return thread === undefined ? <ThreadList /> : <ThreadView key={thread} id={thread} />;
 }
 
-/** View of a thread as one conversation, the latest turn last. */
 function ThreadView({ id }: { id: string }): JSX.Element {
   const { project } = address.value;
   const createQuery = (more: Readonly<Record<string, string>>): URLSearchParams =>

@@ -19,12 +19,10 @@ export class FilterModel {
   /** Index of the highlighted suggestion, or -1 if none is highlighted. */
   readonly active: Signal<number> = signal(-1);
   readonly #isOpen: Signal<boolean> = signal(false);
-  /** Projects in the menu next to the filter box. */
   readonly projects: LiveValue<{ items: ProjectSummary[] }> = new LiveValue(api.projects, {
     isStale: () => true,
     pauseMsMin: PROJECTS_PAUSE_MS,
   });
-  /** Stored values of the field in the typed condition. */
   readonly #values: Signal<{ field: string; items: StoredValue[] }> = signal({ field: '', items: [] });
 
   get terms(): readonly FilterTerm[] {
@@ -42,7 +40,6 @@ export class FilterModel {
     this.#isOpen.value = true;
   }
 
-  /** Applies the typed text and hides the suggestions. */
   close(): void {
     const added = this.text.value.trim();
     this.#type('');

@@ -29,7 +29,6 @@ const TEXT_SEARCH = [
   'text in names, errors, inputs, outputs, tags and metadata; quotes match a phrase',
 ] as const;
 
-/** Dialog that lists all keyboard shortcuts and explains the filter syntax. */
 export default function HelpDialog(): JSX.Element {
   return (
     <Dialog title="Help" closeLabel="Close">

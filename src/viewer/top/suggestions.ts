@@ -12,7 +12,6 @@ export interface Suggestion {
 export interface Unfinished {
   /** Field of `/query/suggestions`. Empty for `since` and `before`, which have only fixed values. */
   readonly field: string;
-  /** Beginning of the value. */
   readonly typed: string;
   readonly fixed: readonly string[];
   /** Returns the condition with a value, and whether the condition is then complete. */

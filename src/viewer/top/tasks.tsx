@@ -3,7 +3,6 @@ import type { JSX } from 'preact';
 import { lag } from '../data/api.ts';
 import { Button } from '../elements/controls.tsx';
 
-/** The imports that are running. */
 const tasks: Signal<ReadonlyMap<string, { readonly text: string; readonly cancel: () => void }>> = signal(new Map());
 
 /** Message about the result of the last import or deletion, shown for a few seconds. */
@@ -29,7 +28,6 @@ export function showNotice(text: string): void {
   }, NOTICE_MS);
 }
 
-/** Running tasks and the last result, in a corner of the page. */
 export function Tasks(): JSX.Element {
   return (
     <div class="tasks">

@@ -25,7 +25,6 @@ export class JudgingService {
   isDown = false;
   requests = 0;
   emptyRequests = 0;
-  /** Ids of accepted runs with an end. */
   readonly ended = new Set<string>();
 
   constructor(scenario: Scenario, latencyMs: number, random: () => number) {

@@ -28,7 +28,6 @@ const PROBE_EVERY_MS = 5 * MINUTE;
 
 const POISONED = ['none', 'one', 'two in a row', '1 %', '30 %', 'a trace'] as const;
 const TEMPOS = ['quiet', 'busy', 'script'] as const;
-/** The work of the application. */
 const STEPS = {
   quiet: { stepMs: 5_000, steps: 100, runs: 1 },
   busy: { stepMs: 100, steps: 100, runs: 20 },
@@ -209,7 +208,6 @@ class Liveness {
       this.#fail('runs wait, and no timer is set');
   }
 
-  /** Waits for the work that a timer has started. */
   async #settle(): Promise<void> {
     for (let requests = -1; requests !== this.#service.requests; ) {
       requests = this.#service.requests;

@@ -17,7 +17,6 @@ export const MOODS = [
 ] as const;
 export type Mood = (typeof MOODS)[number];
 
-/** A received post, patch or span. */
 interface Arrival {
   readonly op: 'post' | 'patch' | 'span';
   readonly id: string;
@@ -50,14 +49,12 @@ export class ModelService {
   mood: Mood = 'up';
   readonly posted = new Set<string>();
   readonly inputs = new Map<string, string>();
-  /** The outputs of ended runs. */
   readonly ended = new Map<string, string | undefined>();
   readonly incomplete = new Set<string>();
   /** Runs whose incomplete span came after the complete one. */
   readonly late = new Set<string>();
   /** Runs that a partial success has rejected, without telling which. */
   readonly rejected = new Set<string>();
-  /** Violations of the protocol. */
   readonly faults: string[] = [];
   readonly met = new Map<Mood, number>();
   #requests = 0;

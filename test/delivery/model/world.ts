@@ -16,7 +16,6 @@ import { virtualClock } from '../../support/virtual-timers.ts';
 import { Life, SHORT_AGES } from './life.ts';
 import { ModelService, type Mood } from './service.ts';
 
-/** Name of runs that start after their exporter has closed. */
 const TOO_LATE = 'too late';
 
 /** Maximum turns of the event loop that one timer's work takes. */
@@ -64,7 +63,6 @@ export interface WorldOptions {
   readonly protocols?: readonly Protocol[];
   /** @default short ages */
   readonly limits?: Partial<Limits>;
-  /** Wraps the file system of each process. */
   readonly throughFs?: (fs: SpoolFs) => SpoolFs;
   readonly isDiskSound?: () => boolean;
 }
@@ -257,7 +255,6 @@ export class World {
     this.#now.life.die();
   }
 
-  /** Lets the current process deliver its runs. */
   async drain(): Promise<void> {
     // The first run makes the process check for earlier processes.
     this.services.forEach((_, service) => {

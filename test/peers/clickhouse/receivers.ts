@@ -17,14 +17,12 @@ export interface Receiver extends Started {
 }
 
 export interface Receivers {
-  /** A key with all permissions. */
   readonly key: string;
   start(port?: number): Promise<Receiver>;
   /** Returns the number of runs in statistics. */
   count(url: string): Promise<number>;
 }
 
-/** Creates the tables of a database, and a key. */
 export async function prepare(store: string): Promise<Receivers> {
   const folder = temporaryFolder();
   onTestFinished(() => folder.remove());
@@ -75,7 +73,6 @@ export async function startBalancer(urls: () => readonly string[]): Promise<stri
   return await listen(server);
 }
 
-/** The counts of a program that has sent runs. */
 export interface Ledger {
   readonly created: number;
   readonly sent: number;

@@ -24,7 +24,6 @@ const SHIM = fileURLToPath(new URL('./shim.mjs', import.meta.url));
 /** A shim that hangs is killed after this time. */
 const LIFE_MAX_MS = 3_600_000;
 
-/** Starts a process with a ClickHouse. */
 export async function startProcess(): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(dataRoot(), 'runspan-clickhouse-'));
   const { child, printed, ended } = startNode([SHIM, folder], {}, undefined, LIFE_MAX_MS);

@@ -54,7 +54,6 @@ async function connectionFor(url) {
   }
 }
 
-/** Returns the query, its parameters, and the data of an INSERT. */
 async function parse(request, url) {
   const received = await buffer(request);
   const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(received) : received;

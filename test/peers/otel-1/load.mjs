@@ -1,2 +1,1 @@
-/** Imports a package from this folder. */
 export const load = (name) => import(name);

@@ -3,7 +3,6 @@ import { listen } from '../../support/listen.ts';
 import { startLocalModel } from '../../support/local-model/server.js';
 import { requestBody } from '../../support/request-body.ts';
 
-/** Model services on this machine. */
 export interface Models {
   /** Variables with the services' addresses, under the names that the SDKs read, if any. */
   readonly env: Readonly<Record<string, string>>;

@@ -14,7 +14,6 @@ function usage(input_tokens: number, details: Readonly<Record<string, number>> =
   return { outputs: { usage_metadata: { input_tokens, output_tokens: 0, input_token_details: details, ...more } } };
 }
 
-/** Returns a model call in the trace of run 1. */
 function call(number: number, fields: RunFields, { model = 'claude-opus-5', source = 'openai' } = {}): RunOperation {
   const metadata = { ls_model_name: model, ls_provider: 'anthropic', recorded_by: [source], ...USER };
   return post(number, { parent: 1, run_type: 'llm', ms: 30_000 - number * 1_000, extra: { metadata }, ...fields });

@@ -13,7 +13,6 @@ import { id, SPECIAL_TEXTS, span } from './support.ts';
 export const IDS: readonly string[] = Array.from({ length: 8 }, (_, at) => id(at));
 const FIRST_MS = Date.UTC(2026, 10, 20, 7);
 
-/** What a caller does to a store. */
 export type Step =
   | { readonly operations: readonly RunOperation[] }
   | { readonly feedback: Feedback }

@@ -7,7 +7,6 @@ import type { RunOutline, StoredRun } from '#src/receiver/domain/run-view.ts';
 import { type Parsed, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { DEFAULT_SCOPE, type Store } from '#src/receiver/store/store.ts';
 
-/** A rule that every store must follow. */
 export interface StoreCase {
   readonly title: string;
   /** Tests the rule. No tenant has runs. Rejects with an AssertionError if the store breaks the rule. */
@@ -146,7 +145,6 @@ export function statisticsOf(
   return store.statistics(scope, parsedQuery(query));
 }
 
-/** Asserts that two values serialize to the same JSON. */
 export function equal(actual: unknown, expected: unknown, message?: string): void {
   deepStrictEqual(normalized(actual), normalized(expected), message);
 }

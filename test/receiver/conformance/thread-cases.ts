@@ -4,7 +4,6 @@ import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import { equal, feedback, id, patch, post, SCOPE, type StoreCase, second, simple, table, traced } from './support.ts';
 
-/** Returns a turn: a root run in a thread. */
 function turn(number: number, thread: unknown, options: Parameters<typeof post>[1] = {}): RunOperation {
   return post(number, { ...options, extra: { metadata: { thread_id: thread, ...options.extra?.metadata } } });
 }

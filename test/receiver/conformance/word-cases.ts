@@ -53,7 +53,6 @@ export async function applyTexts(store: Store): Promise<void> {
   await store.apply(SCOPE, runs);
 }
 
-/** Searches for words, by default for all. */
 export async function expectWords(store: Store, words: readonly string[] = Object.keys(SEARCHES)): Promise<void> {
   for (const word of words) {
     // With a start time, ClickHouse searches one range of times instead of three.

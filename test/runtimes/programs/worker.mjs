@@ -15,7 +15,6 @@ async function answer(request, env) {
   return new Response(await calls[name](env.MODEL_URL));
 }
 
-/** A request whose response the platform reads. */
 const QUESTION = {
   method: 'POST',
   headers: { 'content-type': 'application/json' },
@@ -35,7 +34,6 @@ const slow = traceable(
 /** A payload that is large enough to be compressed on Node. */
 const large = traceable((text) => `${text.length} characters`, { name: 'large' });
 
-/** A stream that the platform reads. */
 const words = traceable(
   async () => {
     let sent = 0;

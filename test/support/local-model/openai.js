@@ -25,7 +25,6 @@ export const openaiRoutes = [
 
 /** 2026-01-01, so that answers are always the same. */
 const CREATED = 1_767_225_600;
-/** A one-pixel PNG. */
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 const data = (value) => `data: ${JSON.stringify(value)}\n\n`;

@@ -6,7 +6,6 @@ export interface LocalModelRequest {
   readonly headers: IncomingHttpHeaders;
   readonly body: Record<string, unknown>;
   readonly text: string;
-  /** How the connection ended. */
   readonly closed: Promise<'finished' | 'aborted'>;
 }
 

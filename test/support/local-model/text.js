@@ -24,7 +24,6 @@ export function answerTo(messages, schema) {
   return answered.length > 0 ? `The tools say: ${answered.join(', ')}` : `You said: ${question}`;
 }
 
-/** Returns a value that matches a JSON schema. */
 export function sampleOf(schema = {}, text) {
   if (schema.enum !== undefined) return schema.enum[0];
   switch (schema.type) {

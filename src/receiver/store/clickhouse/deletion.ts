@@ -15,7 +15,6 @@ import { type Group, type GroupKey, inGroups, versionAfter } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { OTHERS_US } from './sweep.ts';
 
-/** Maximum number of traces that are deleted at once. */
 const STEP_TRACES = 10_000;
 /** Interval at which the deletions of other receivers are read, in milliseconds. */
 const READ_MS = 2_000;
@@ -26,7 +25,6 @@ interface StoredDeletion extends Deletion {
   readonly id: string;
 }
 
-/** A trace, and the groups that contain its runs. */
 interface DeletedTrace extends ChangedTrace {
   readonly group_ids: readonly string[];
 }
@@ -87,12 +85,10 @@ export class ClickHouseDeletions {
     return !this.#known.isEmpty && trace.members.length > 0 && this.#known.covers(tenant, trace);
   }
 
-  /** A time for `delete`. */
   get nowUs(): number {
     return this.#clock.nowUs();
   }
 
-  /** Deletes the traces of groups at a time. */
   async delete(groups: readonly Group[], deletedUs: number): Promise<void> {
     for (const [tenant, own] of grouped(groups, (group) => group.tenant)) {
       const traces = own.map(({ group_id, trace: { id, projects } }) => ({ id, projects, group_ids: [group_id] }));
@@ -100,7 +96,6 @@ export class ClickHouseDeletions {
     }
   }
 
-  /** Waits until the traces of all known deletions are deleted. */
   async settle(): Promise<void> {
     await this.refresh(true);
     await this.#work;
@@ -169,7 +164,6 @@ export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise
   return { runs: Number(found?.runs ?? 0), traces: Number(found?.traces ?? 0) };
 }
 
-/** Columns of a `DeletedTrace`. */
 const DELETED = sql`trace AS id, groupUniqArray(group_id) AS group_ids, ${PROJECTS} AS projects`;
 
 /** Selects columns of the traces that a deletion covers, as lists show them. */

@@ -80,7 +80,6 @@ export class Derivation {
   /** Earliest time at which each group may be derived again, in milliseconds, by key. */
   readonly #pausedUntilMs = new Map<string, number>();
   readonly #left = new Map<string, LeftGroup>();
-  /** Small groups that were derived recently. */
   #derived: readonly StoredGroup[] = [];
   #startedMs = Number.POSITIVE_INFINITY;
   /** Until when all messages are derived. Undefined until the position of earlier sweeps has been read. */
@@ -95,7 +94,6 @@ export class Derivation {
   #work: Promise<void> | undefined;
   /** When the last work ended, in milliseconds. */
   #endedMs = Number.NEGATIVE_INFINITY;
-  /** Number of failures in a row. */
   #failures = 0;
   #isClosed = false;
 

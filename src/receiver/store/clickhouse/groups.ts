@@ -20,7 +20,6 @@ export interface Group extends GroupKey {
   readonly trace: AssembledTrace;
   /** All runs by id, including deleted runs. */
   readonly merged: ReadonlyMap<string, GroupRun>;
-  /** Time of the latest message, in microseconds. */
   readonly seenUs: number;
   readonly version: bigint;
   /** Whether only the first run of the trace was read. */

@@ -273,7 +273,6 @@ export async function feedbackByTrace(
   return grouped(visible, ({ run_id }) => tracesOfRuns.get(run_id) ?? '');
 }
 
-/** Returns the trace id of each visible run, by run id. */
 async function tracesOf(db: ClickHouse, tenant: string, runs: readonly string[]): Promise<Map<string, string>> {
   if (runs.length === 0) return new Map();
   // Skip indexes are safe with `FINAL` here, because all versions of a row have the same id.

@@ -73,7 +73,6 @@ export function insertRowOf(
   };
 }
 
-/** Returns an operation's payloads as JSON strings. */
 export function textsOf({ fields, texts }: RunOperation): Message['texts'] {
   const all: Message['texts'] = { ...texts };
   for (const field of PAYLOAD_FIELDS) {
@@ -120,9 +119,7 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
 /** A run of a group, merged from its messages. */
 export interface GroupRun {
   readonly run: AssembledRun;
-  /** Every start time found in its messages. */
   readonly startsUs: ReadonlySet<number>;
-  /** Time at which the latest message arrived. */
   readonly latestUs: number;
 }
 
@@ -145,7 +142,6 @@ export function runOf(id: string, rows: readonly MessageRow[]): GroupRun {
   return { run, startsUs, latestUs: rows.at(-1)?.received_us ?? 0 };
 }
 
-/** Returns a run's payloads as JSON strings. */
 export function payloadsIn(rows: readonly PayloadRow[]): Partial<Record<PayloadField, string>> {
   const ordered = rows.toSorted(byPrecedence);
   const payloads: Partial<Record<PayloadField, string>> = {};

@@ -54,7 +54,6 @@ export async function groupsOf(db: ClickHouse, tenant: string, runId: string): P
   return rows.map(({ group_id }) => group_id);
 }
 
-/** A visible run as it is stored in the table `runs`. */
 export interface RunRow {
   readonly id: string;
   readonly trace: string;
@@ -76,7 +75,6 @@ interface DetailedRow extends RunRow {
  */
 const WITH_INDEXES = sql('SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_if_final_exact_mode = 1');
 
-/** Returns a visible run within the scope. */
 export async function readRow(db: ClickHouse, scope: Scope, runId: string): Promise<DetailedRow | undefined> {
   const [row] = await db.rows<DetailedRow>(
     sql`SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
@@ -85,9 +83,7 @@ export async function readRow(db: ClickHouse, scope: Scope, runId: string): Prom
   return row !== undefined && isInScope(scope, { summary: summaryIn(row) }) ? row : undefined;
 }
 
-type StoredSummary = RunSummary & Pick<RunOutline, 'tools'>;
-
-function summaryIn({ id, trace, summary }: RunRow): StoredSummary {
+function summaryIn({ id, trace, summary }: RunRow): RunSummary & Pick<RunOutline, 'tools'> {
   return { id, trace_id: trace, ...JSON.parse(summary) };
 }
 
@@ -214,7 +210,6 @@ export const findAttachment: Query<'attachment'> = async (db, scope, runId, name
   return row && (await readAttachment(db, scope.tenant, runId, name));
 };
 
-/** Number of trace ids per query. */
 const PAGE_TRACES = 20_000;
 /** Number of traces per query when reading runs without their payloads. */
 const READ_TRACES = 2_000;
@@ -319,7 +314,6 @@ function inStoredOrder(runs: readonly PlacedRun[]): PlacedRun[] {
   return traces.sort((a, b) => (groupOf(a) < groupOf(b) ? -1 : groupOf(a) > groupOf(b) ? 1 : 0)).flat();
 }
 
-/** Returns each run as JSON, with its payloads. */
 async function runTexts(db: ClickHouse, tenant: string, runs: readonly PlacedRun[]): Promise<string[]> {
   const runIds = runs.map(({ id }) => id);
   const [byRun, infos] = await Promise.all([

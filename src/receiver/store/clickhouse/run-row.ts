@@ -64,7 +64,6 @@ interface DerivedRow {
   readonly is_root: 0 | 1;
   /** Fingerprint of the other columns. */
   readonly hash: string;
-  /** Time at which the latest message of the run arrived. */
   readonly latestUs: number;
   readonly columns: InsertRow;
 }

@@ -268,7 +268,6 @@ function statementFor(statement: string, cluster: string | undefined): string {
     .replace('{replicated}', name === undefined ? '' : 'Replicated');
 }
 
-/** Returns the statements of all migrations after a version. */
 export function statements(cluster: string | undefined, version: number = FIRST_VERSION - 1): string[] {
   const migrations = MIGRATIONS.slice(version - FIRST_VERSION + 1).flatMap((own, at) => [
     ...own,

@@ -2,7 +2,6 @@ import { type Latencies, latenciesOfCounts } from '../../domain/latencies.ts';
 import type { GroupKey, RankKey, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import {
-  type Counted,
   countedOf,
   type FeedbackSums,
   GROUPS,
@@ -40,9 +39,10 @@ export const statistics: Query<'statistics'> = async (db, scope, query) => {
     feedbackSums(db, tenant, conditions, grouping, names),
   ]);
   for (const row of rows) {
-    const counted = countedIn(row, time);
-    if (row.group === 0) tally.add(counted);
-    else tally.addToGroups(names.slice(row.group - 1, row.group), counted);
+    const { bucket, kind, runs, group } = row;
+    const counted = countedOf(time.starts[bucket] ?? 0, runs, runKindOf(kind), sumsIn(row), latenciesIn(row));
+    if (group === 0) tally.add(counted);
+    else tally.addToGroups(names.slice(group - 1, group), counted);
   }
   for (const { key, groups: found, ...sums } of feedback) tally.addFeedback(found, key, sums);
   return tally.statistics();
@@ -57,11 +57,9 @@ async function startRangeOf(db: ClickHouse, { fromUs, beforeUs }: TimeRange, con
   return row === undefined || row.runs === 0 ? undefined : row;
 }
 
-/** SQL expressions for the groups of a run. */
 interface Grouping {
   /** The group of a run. A run in several groups produces a row for each. */
   readonly group: Sql;
-  /** Array of all the groups of a run. */
   readonly groups: Sql;
   readonly isTag: boolean;
 }
@@ -163,11 +161,6 @@ function bucketIndex({ starts, stepUs }: TimeBuckets): Sql {
   // The first bucket can be shorter, and a run can start at the end of the last bucket.
   if (isRegular) return sql(`least(intDiv(start_us - ?, ?), ${last})`, integer(secondUs - stepUs), integer(stepUs));
   return sql(`transform(roundDown(start_us, [${starts}]), [${starts}], range(${starts.length}), 0)`);
-}
-
-function countedIn(row: CountRow, time: TimeBuckets): Counted {
-  const { bucket, kind, runs } = row;
-  return countedOf(time.starts[bucket] ?? 0, runs, runKindOf(kind), sumsIn(row), latenciesIn(row));
 }
 
 function latenciesIn({ latency_buckets, latency_runs }: CountRow): Latencies {

@@ -43,8 +43,9 @@ export const threads: Query<'threads'> = async (db, scope, query) => {
 /** Returns threads by their latest matching turn, newest first. Reads turns until there are enough threads. */
 async function latestTurns(db: ClickHouse, scope: Scope, { cursor, ...query }: Parsed<ThreadQuery>, limit: number) {
   const filter = within(scope, query.filter);
-  const after = cursor === undefined ? sql('1') : following(cursor);
-  const latestUs = cursor === undefined ? undefined : (positionOf(cursor).value ?? undefined);
+  const last = cursor === undefined ? undefined : positionOf(cursor);
+  const after = last === undefined ? sql('1') : sql`latest < (${integer(last.value ?? 0)}, ${integer(last.n)})`;
+  const latestUs = last?.value ?? undefined;
   let rows: LatestRow[] = [];
   for (const { fromUs } of await windows(db, scope.tenant, filter.range, true, latestUs)) {
     const inWindow = { ...filter, range: { ...filter.range, fromUs } };
@@ -60,11 +61,6 @@ async function latestTurns(db: ClickHouse, scope: Scope, { cursor, ...query }: P
     if (rows.length >= limit) break;
   }
   return rows;
-}
-
-function following(cursor: string): Sql {
-  const { value, n } = positionOf(cursor);
-  return sql`latest < (${integer(value ?? 0)}, ${integer(n)})`;
 }
 
 /** Returns the summaries of threads. Only root runs that match `condition` count as turns. */

@@ -47,7 +47,6 @@ export class SqlFilter {
     ];
   }
 
-  /** Selects the visible runs in the projects of the filter. */
   inside(runs: string): Condition[] {
     return [{ sql: `${runs}.start_us IS NOT NULL`, params: [] }, ...this.#projects(runs)];
   }
@@ -136,10 +135,11 @@ export class SqlFilter {
     const [text] = patterns.length === 1 && patterns[0]?.kind === 'equal' ? [patterns[0].text] : [];
     const column = METADATA_COLUMNS.get(key);
     const conditions: Condition[] = [];
-    if (text !== undefined && column !== undefined && isOnlyText(text)) {
+    // A value that is no text is compared as JSON text.
+    if (text !== undefined && column !== undefined && !/^(?:[-\d[{"]|null$|true$|false$)/.test(text)) {
       conditions.push({ sql: `${runs}.${column} = ?`, params: [text] });
     } else if (!this.#isNarrow) {
-      const found = patterns.map((pattern) => this.#candidates(pattern));
+      const found = patterns.map((pattern) => (isIndexed(pattern) ? this.#search.runsWith([pattern.text]) : undefined));
       if (found.length > 0 && found.every((runsFound) => runsFound !== undefined)) {
         conditions.push(ofKeys(runs, found.flat()));
       }
@@ -152,11 +152,6 @@ export class SqlFilter {
     const sql = hasDetails(runs, [...checks, MATCHES_FIELDS].join(' AND '));
     const isSelective = conditions.length > 0 && column === undefined;
     return { ...all([...conditions, { sql, params: [...needles, JSON.stringify(comparison)] }]), isSelective };
-  }
-
-  /** Returns the runs that may have this metadata value. Returns undefined if there are many, or if they are unknown. */
-  #candidates(pattern: TextPattern): readonly number[] | undefined {
-    return isIndexed(pattern) ? this.#search.runsWith([pattern.text]) : undefined;
   }
 
   /** Returns whether few rows match. If many rows match, SQLite checks each run in the order of the list. */
@@ -253,11 +248,6 @@ function ofFeedback(comparison: Comparison, runs: string): Condition {
 
 function hasDetails(runs: string, condition: string): string {
   return `EXISTS (SELECT 1 FROM details WHERE details.n = ${runs}.n AND ${condition})`;
-}
-
-/** Returns whether only text can have this text as its value. Other values are compared as JSON text. */
-function isOnlyText(text: string): boolean {
-  return !/^(?:[-\d[{"]|null$|true$|false$)/.test(text);
 }
 
 function ids(values: readonly TextPattern[]): SqlValue[] {

@@ -51,7 +51,6 @@ export class CountedKeys {
     this.#keys.clear();
   }
 
-  /** Counts runs by the values of a key from now on. */
   use(tenant: number, key: GroupKey, nowMs: number): void {
     const keys = this.of(tenant);
     const known = keys.find((one) => one.key === key);

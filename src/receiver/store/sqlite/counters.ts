@@ -236,7 +236,6 @@ class CounterChanges {
 
 const COUNTED_RUNS = 10_000;
 
-/** Counts all stored runs, within the caller's transaction. */
 export function countAll(connection: SqliteConnection): void {
   const counters = new Counters(connection);
   const last = connection.number('SELECT coalesce(max(n), 0) FROM runs');

@@ -82,7 +82,6 @@ export class SqliteConnection {
     this.#statement(sql).get(...values);
   }
 
-  /** Inserts a row and returns the row's key. */
   insert(sql: string, ...values: SqlValue[]): number {
     return Number(this.#statement(sql).run(...values).lastInsertRowid);
   }

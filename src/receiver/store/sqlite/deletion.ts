@@ -127,7 +127,6 @@ export class SqliteDeletions {
     return covered;
   }
 
-  /** See `Tombstones.decideTraces`. */
   decideTraces(runs: ReadonlyMap<string, Identity>, names: Placement): ReadonlyMap<string, StoredTrace> {
     const { tenant } = names;
     if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return decideTraces(runs, names);

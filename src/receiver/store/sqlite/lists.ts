@@ -11,7 +11,6 @@ import { idText, type Row, type SqliteConnection, type SqlValue } from './databa
 import { parsedPayloads } from './payloads.ts';
 import { countedUsageIn, fieldsOf, runAt, type SelectedRun, usageIn } from './run-row.ts';
 
-/** An SQL condition on the table `runs`. */
 export type Condition = Sql<SqlValue>;
 
 /** Compares `session_id` only if the project is an id, because SQLite uses no index for a condition on two columns. */
@@ -26,7 +25,6 @@ export function ofProject(
     : { sql: `${runs}.project = ?`, params: [project] };
 }
 
-/** Returns whether the text is the project id of any run. */
 export function isSessionId(connection: SqliteConnection, tenant: number, text: string): boolean {
   const sql = 'SELECT 1 FROM runs WHERE tenant = ? AND session_id = ? AND session_id <> project LIMIT 1';
   return connection.one(sql, tenant, text) !== undefined;

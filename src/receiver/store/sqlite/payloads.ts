@@ -12,7 +12,6 @@ const PREVIEW_LENGTH_MIN = 8_192;
 const PLAIN = 0;
 const DEFLATED = 1;
 
-/** A payload as JSON text, and the metadata to store about the payload. */
 export interface EncodedPayload {
   readonly field: PayloadField;
   readonly text: string;

@@ -19,7 +19,6 @@ export class Placement implements TraceNames<StoredTrace> {
   readonly #prices: PriceList;
   readonly tenant: number;
   readonly #runs = new Map<string, SqliteRun>();
-  /** Traces by key and by name. */
   readonly #traces = new Map<number | string, StoredTrace>();
   readonly #changed = new Set<SqliteRun>();
   readonly #written = new Map<number, RunRow>();
@@ -144,7 +143,6 @@ export class Placement implements TraceNames<StoredTrace> {
     return isLinked && parentId !== undefined ? this.find(parentId) : undefined;
   }
 
-  /** Links stored runs to parents that have just arrived. */
   #adopt(received: ReadonlySet<SqliteRun>, bySpan: ReadonlyMap<string, SqliteRun>): void {
     const byId = new Map([...received].map((run) => [run.id.replaceAll('-', ''), run]));
     const keys = [...byId.keys(), ...[...received].flatMap(({ identity: { span } }) => span ?? [])];

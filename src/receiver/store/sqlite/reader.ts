@@ -53,7 +53,6 @@ export class SqliteReader {
   readonly #keys: SqliteKeys;
   readonly #ended: Int32Array | undefined;
   #endMs = Number.POSITIVE_INFINITY;
-  /** Why the query must end. */
   #ending: StoreError | undefined;
   /** Returns the process that has the store open for writing, or undefined if there is none. */
   readonly owner: () => StoreOwner | undefined;

@@ -15,7 +15,6 @@ export interface Repriced {
   readonly last: number;
   /** Number of runs with usage that report no cost. */
   readonly runs: number;
-  /** Number of runs whose cost has changed. */
   readonly changed: number;
   /** Number of runs by the reason why their cost is unknown. */
   readonly unknown: Readonly<Record<string, number>>;

@@ -102,7 +102,6 @@ export class SqliteRetention {
     return this.#connection.one('SELECT 1 FROM traces WHERE seq < ? LIMIT 1', EVICTED) !== undefined;
   }
 
-  /** Whether the file has too many free pages. */
   get isLoose(): boolean {
     return this.#connection.number('PRAGMA freelist_count') > FREE_PAGES;
   }

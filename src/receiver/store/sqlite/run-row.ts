@@ -16,7 +16,6 @@ export type RunRow = {
   readonly id: Uint8Array;
   readonly trace: number;
   readonly parent: Uint8Array | null;
-  /** See `SqliteRun.waitsFor`. */
   readonly waits_for: Uint8Array | null;
   readonly span: Uint8Array | null;
   /** 1 if a message of the run contains a `trace_id`, otherwise 0. */
@@ -113,7 +112,6 @@ export type ShownColumns = {
   readonly user: string | null;
 } & UsageColumns;
 
-/** Columns that name the project of a visible run. */
 export type ProjectColumns = Pick<ShownColumns, 'project' | 'session_id'>;
 
 /** See `projectNames`. Returns no names if the run is not visible. */
@@ -177,7 +175,6 @@ export function storedFields({ trace_id, parent_run_id, ...fields }: SmallFields
   });
 }
 
-/** Returns whether the column contains this text exactly. */
 function isExact(text: string): boolean {
   return text.length <= COMPARED_LENGTH_MAX && text.isWellFormed() && !text.includes('\0');
 }
@@ -221,7 +218,6 @@ export function evidenceIn({ call }: Pick<RunRow, 'call'>): CallEvidence {
 /** SQL condition for runs whose usage counts if no other run records the same call. */
 export const COUNTS_ALONE: string = `(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) OR below = 0)`;
 
-/** SQL condition for runs whose usage counts towards totals. */
 export const COUNTS_USAGE: string = `(is_repeated = 0 AND ${COUNTS_ALONE})`;
 
 export function countedUsageIn(row: RunRow): Usage | undefined {

@@ -24,7 +24,6 @@ import type { StoredTrace } from './stored-trace.ts';
 
 type Details = Pick<SelectedRun, 'fields' | 'facts' | 'ages'>;
 
-/** A run that a store call reads or changes. */
 export class SqliteRun {
   readonly id: string;
   readonly #tenant: number;
@@ -37,7 +36,6 @@ export class SqliteRun {
   parentId: string | undefined;
   /** Key of the parent span, or of a parent that has not arrived: 32 hex digits from its id. */
   waitsFor: string | undefined;
-  /** Whether a descendant of the run has usage. */
   below = false;
   repeated: RepeatedCall = ALONE;
   fields: SmallFields = {};
@@ -81,7 +79,6 @@ export class SqliteRun {
     return run;
   }
 
-  /** Whether the parent has arrived. */
   get isLinked(): boolean {
     return this.parentId !== undefined && this.waitsFor !== this.parentId.replaceAll('-', '');
   }

@@ -347,7 +347,6 @@ function addFeedback(
     tally.addFeedback(group_key === null ? [] : groupsOf(group_key), key, sums);
 }
 
-/** How the group of a run is selected. */
 interface Grouping {
   /** SQL expression for the value by which runs are grouped. */
   readonly column: string;

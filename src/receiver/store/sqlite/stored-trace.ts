@@ -45,7 +45,6 @@ export class StoredTrace implements KnownTrace {
   readonly #row: TraceRow;
   /** Sources of the calls in the trace, and the runs that they name. */
   readonly #sources: Set<string | null>;
-  /** The ids that the trace had before it was named. */
   readonly #earlierIds: string[] = [];
   /** See `ChangedTrace`. The totals change for the project of the root too. */
   readonly #projects = new Set<string>();
@@ -55,7 +54,6 @@ export class StoredTrace implements KnownTrace {
   /** Fields of the summary whose deciding run may have lost its place. */
   readonly #lost = new Set<DecidingField>();
   readonly #deciding: DecidingRuns<number>;
-  /** Whether the trace must be written. */
   isChanged = false;
   /** Whether the totals must be recalculated from all runs. */
   isStale = false;
@@ -179,7 +177,6 @@ export class StoredTrace implements KnownTrace {
     return { is_root: 1, outcome, thread: thread?.row.thread ?? null, user: user?.row.user ?? null };
   }
 
-  /** See `AssembledTrace.root`. */
   #findRoot(connection: SqliteConnection): RunRow | undefined {
     const id = idBytes(this.id);
     const written = this.written.findLast((row) => isVisible(row) && Buffer.compare(row.id, id) === 0);

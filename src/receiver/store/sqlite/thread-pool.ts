@@ -49,7 +49,6 @@ export class ThreadPool<Calls> {
     }
   }
 
-  /** Ends all calls and threads. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const wake of this.#waiting) wake(undefined);

@@ -11,7 +11,6 @@ import type { Retention } from './retention.ts';
 /** Value of `workerData` that identifies the worker threads of a store. */
 export const STORE_THREAD = 'runspan-store';
 
-/** Options that a thread uses to open the file. */
 export interface ConnectionOptions {
   /** Path of the file, without symbolic links. */
   readonly path: string;
@@ -103,7 +102,6 @@ export class WorkerThread<Calls> implements Thread<Calls> {
   readonly #onEnd: (problem: string) => void;
   #lastId = 0;
   #isOpen = false;
-  /** Error with which calls reject after the thread has ended. */
   #ended: Error | undefined;
   #closing: Promise<void> | undefined;
 

@@ -13,7 +13,6 @@ import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 
-/** Writes to the store in the caller's transaction. */
 export class SqliteWriter {
   readonly counters: Counters;
   readonly deletions: SqliteDeletions;

@@ -26,20 +26,17 @@ import { map, type Observable } from 'rxjs';
 
 type MethodDecorator = (target: object, key: string | symbol, descriptor: PropertyDescriptor) => void;
 
-/** The functions of runspan that the application uses. */
 export interface Tracing {
   readonly traced: MethodDecorator & ((options: { name: string }) => MethodDecorator);
   traceMethods<Target extends object>(target: Target, methods: readonly string[]): Target;
 }
 
-/** A guard that rejects every request. */
 class Deny implements CanActivate {
   canActivate(): boolean {
     return false;
   }
 }
 
-/** A guard that reads the roles set on a method with `SetMetadata`. */
 class RolesGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const roles = new Reflector().get<string[] | undefined>('roles', context.getHandler());
@@ -113,7 +110,6 @@ function controllerAt(path: string, above: MethodDecorator, between: MethodDecor
 
 const methods = ['denied', 'roles', 'code', 'double', 'later'];
 
-/** Starts the application on a free port of this machine. */
 export async function start({ traced, traceMethods }: Tracing): Promise<{ url: string; app: INestApplication }> {
   const named = controllerAt('withOptions', traced({ name: 'named' }), none, none);
   const controllers = [
