@@ -157,6 +157,7 @@ export function orderedTimes(order: string): string {
   return result ?? order;
 }
 
+/** Returns a new UUIDv7. */
 export function uuid7(): string {
   return newRunId(clock.nowUs());
 }

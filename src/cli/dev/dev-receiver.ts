@@ -126,8 +126,8 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
 }
 
 /** The routes that use the keys and the folder of this process. Not served if other machines can reach the receiver. */
-function actionRoutes({ host, allowService = [] }: OwnReceiverOptions): readonly Route[] {
-  if (host !== undefined && !isLoopback(host)) return [];
+function actionRoutes({ host = '127.0.0.1', allowHost, allowService = [] }: OwnReceiverOptions): readonly Route[] {
+  if (!isLoopback(host) || allowHost !== undefined) return [];
   const folder = process.cwd();
   return [...setRoutes(folder), ...rerunRoutes({ folder, allowed: allowService })];
 }

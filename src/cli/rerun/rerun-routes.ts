@@ -35,7 +35,10 @@ async function rerun(call: Call, rules: ServiceRules): Promise<RouteResponse> {
     headers: { 'content-type': 'application/x-ndjson' },
     content: (left) => {
       const lines = new PassThrough({ encoding: 'utf8' });
-      const write = (event: RerunEvent): void => void lines.write(`${JSON.stringify(event)}\n`);
+      const write = (event: RerunEvent): void => {
+        // A slow client gets only the last text of an answer.
+        if (event.trace_id !== undefined || !lines.writableNeedDrain) lines.write(`${JSON.stringify(event)}\n`);
+      };
       sendAll(call, { request: prepared, run, samples, left, write })
         .catch((error) => diagnostics.error(`the answers of a rerun could not be stored: ${messageOf(error)}`))
         .finally(() => lines.end());
@@ -63,7 +66,7 @@ async function sendAll({ store, scope }: Call, { request, run, samples, left, wr
   const root = startRun({ name: `rerun of ${name}`, exporter: recorder.exporter });
   const apply = async () => store.apply(scope, await Promise.all(recorder.runs.map(operationOf)));
   const one = async (sample: number): Promise<void> => {
-    const { runId, error } = await withContext({ metadata: { rerun_of: id } }, () =>
+    const { runId, text, error } = await withContext({ metadata: { rerun_of: id } }, () =>
       send(request, left, (text) => write({ sample, text })),
     );
     // An answer that cannot be stored must not end the requests of the other samples.
@@ -71,7 +74,7 @@ async function sendAll({ store, scope }: Call, { request, run, samples, left, wr
       () => undefined,
       (thrown) => `the answer could not be stored: ${messageOf(thrown)}`,
     );
-    write({ sample, run_id: runId, trace_id: root.traceId, ...defined({ error: error ?? problem }) });
+    write({ sample, text, run_id: runId, trace_id: root.traceId, ...defined({ error: error ?? problem }) });
   };
   await withRun(root, () => Promise.all(Array.from({ length: samples }, (_, sample) => one(sample))));
   root.end();

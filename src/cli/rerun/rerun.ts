@@ -71,19 +71,14 @@ function assignment(text: string): [path: string, value: unknown] {
   return [path, parsedJson(value)];
 }
 
-/** Sends a call again. Yields the last event of each sample, with the text of its answer. */
+/** Sends a call again. Yields the last event of each sample. */
 export async function* answersTo(
   source: ReceiverSource,
   runId: string,
   changes: RerunChanges,
   signal?: AbortSignal,
 ): AsyncGenerator<RerunEvent> {
-  const texts = new Map<number, string>();
-  for await (const event of source.rerun(runId, changes, signal)) {
-    const { sample, text } = event;
-    if (text !== undefined) texts.set(sample, text);
-    if (event.trace_id !== undefined) yield { ...event, text: texts.get(sample) ?? '' };
-  }
+  for await (const event of source.rerun(runId, changes, signal)) if (event.trace_id !== undefined) yield event;
 }
 
 /** Returns a line with the facts of an answer, and its text. */

@@ -52,9 +52,10 @@ export function serviceRequest(
   };
 }
 
-/** The run of a sent request, and why it failed. */
+/** The run of a sent request, the text of the answer, and why it failed. */
 export interface SendResult {
   readonly runId: string | undefined;
+  readonly text: string;
   readonly error: string | undefined;
 }
 
@@ -76,10 +77,15 @@ export async function send(
     run = currentRun();
     return Reflect.apply(fetch, undefined, args);
   });
-  const error = await answer(request, fetched, left, onText).catch(messageOf);
+  let text = '';
+  const keep = (sofar: string): void => {
+    text = sofar;
+    onText(text);
+  };
+  const error = await answer(request, fetched, left, keep).catch(messageOf);
   const endMs = performance.now() + RUN_ENDS_MS;
   while (run?.isOpen && performance.now() < endMs) await delay(1, undefined, true);
-  return { runId: run?.id, error };
+  return { runId: run?.id, text, error };
 }
 
 /** Reads the answer. Returns why it is none. */

@@ -51,6 +51,7 @@ export function wrapModel<Model>(model: Model): Model {
   return model;
 }
 
+/** Restores the model's original methods and returns the model. */
 export function unwrapModel<Model>(model: Model): Model {
   if (typeof model === 'object' && model !== null) restoreMethods('unwrapModel', model);
   return model;

@@ -156,7 +156,7 @@ export function sendable(
   // An earlier part of the path may be equal to the model. In the match, the model follows a word such as `/deployments/`.
   if (groups.model !== undefined)
     url.pathname = url.pathname.replace(dialect.path, (matched) =>
-      matched.replace(`s/${groups.model}`, () => `s/${encodeURIComponent(`${request.model}`)}`),
+      matched.replace(`s/${groups.model}`, () => `s/${encodeURIComponent(`${request.model}`.toWellFormed())}`),
     );
   const isStream = dialect.ending.startsWith('stream');
   return { url: url.href, body: without(request, new Set([...inPath, ...(isStream ? ['stream'] : [])])) };

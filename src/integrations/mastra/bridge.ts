@@ -103,6 +103,7 @@ export class RunspanBridge {
     await (this.#options.exporter ?? currentSink())?.flush();
   }
 
+  /** Interrupts the runs of open spans, and flushes. */
   async shutdown(): Promise<void> {
     this.#spans.interrupt('Mastra was shut down');
     await this.flush();

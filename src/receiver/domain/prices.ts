@@ -54,6 +54,7 @@ const MODELS_MAX = 1_000;
 /** Length of model names, in characters, above which no price is looked up. */
 const NAME_LENGTH_MAX = 300;
 
+/** Prices from which the costs of runs are calculated. */
 export class PriceList {
   readonly #own: Prices;
   /** Contains a hash of the prices, so that a cost shows whether it was calculated with the same prices. */

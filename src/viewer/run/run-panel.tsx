@@ -233,9 +233,9 @@ function RerunSection({ records }: { records: readonly RunDetails[] }): JSX.Elem
 export function RerunLine({ run, base }: { run: RunSummary; base: string }): JSX.Element {
   const figures = [latencyOf(run), ...usageTitle(run.usage).split('\n')].filter(Boolean);
   return (
-    <p>
-      <Link to={{ view: 'traces', trace: run.trace_id, run: run.id }}>{visible(run.model ?? run.name)}</Link>{' '}
-      <StatusMark status={run.status} /> <span class="note">{figures.join(' · ')}</span>{' '}
+    <p class="line rerun-line">
+      <Link to={{ view: 'traces', trace: run.trace_id, run: run.id }}>{visible(run.model ?? run.name)}</Link>
+      <StatusMark status={run.status} /> <span class="note">{figures.join(' · ')}</span>
       {run.id !== base && <Link to={{ view: 'compare', base, run: run.id }}>Compare</Link>}
     </p>
   );
