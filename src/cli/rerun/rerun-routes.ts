@@ -11,7 +11,6 @@ import { jsonObject } from '../../receiver/http/validation.ts';
 import { startRun, withContext, withRun } from '../../run/start-run.ts';
 import { SERVICE_ORIGINS } from '../../services/keys.ts';
 import { type RecordedRun, recordRuns } from '../../testing/record-runs.ts';
-import { CommandFailure } from '../command-line.ts';
 import { type RerunChanges, type RerunEvent, SAMPLES_MAX } from './rerun-events.ts';
 import { type ServiceRequest, send, serviceRequest } from './send.ts';
 import type { ServiceRules } from './service-key.ts';
@@ -29,7 +28,7 @@ export function rerunRoutes(rules: ServiceRules): readonly Route[] {
 async function rerun(call: Call, rules: ServiceRules): Promise<RouteResponse> {
   const { request, set = {}, samples = 1 } = checked(jsonObject(await readJson(call, BODY_MAX)));
   const [run, exchange] = await exchangeOf(call, idOf(call));
-  const prepared = refusedIfNot(() => serviceRequest(exchange, changed(request ?? exchange.request, set), rules));
+  const prepared = serviceRequest(exchange, changed(request ?? exchange.request, set), rules);
   return {
     status: 200,
     headers: { 'content-type': 'application/x-ndjson' },
@@ -61,16 +60,15 @@ async function sendAll({ store, scope }: Call, { request, run, samples, left, wr
   // Records only the runs that name its exporter.
   recorder.stop();
   const root = startRun({ name: `rerun of ${name}`, exporter: recorder.exporter });
-  const apply = async () => store.apply(scope, await Promise.all(recorder.runs.map(operationOf)));
+  const apply = async (): Promise<undefined> => {
+    await store.apply(scope, await Promise.all(recorder.runs.map(operationOf)));
+  };
   const one = async (sample: number): Promise<void> => {
     const { runId, error } = await withContext({ metadata: { rerun_of: id } }, () =>
       send(request, left, (text) => write({ sample, text })),
     );
     // An answer that cannot be stored must not end the requests of the other samples.
-    const problem = await apply().then(
-      () => undefined,
-      (thrown) => `the answer could not be stored: ${messageOf(thrown)}`,
-    );
+    const problem = await apply().catch((thrown) => `the answer could not be stored: ${messageOf(thrown)}`);
     write({ sample, run_id: runId, trace_id: root.traceId, ...defined({ error: error ?? problem }) });
   };
   await withRun(root, () => Promise.all(Array.from({ length: samples }, (_, sample) => one(sample))));
@@ -128,13 +126,4 @@ function changed(request: Fields, set: Fields): Fields {
     }
   }
   return copy;
-}
-
-function refusedIfNot<Result>(prepare: () => Result): Result {
-  try {
-    return prepare();
-  } catch (error) {
-    if (error instanceof CommandFailure) throw new HttpError(409, messageOf(error));
-    throw error;
-  }
 }
