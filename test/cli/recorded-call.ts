@@ -36,25 +36,18 @@ export async function startRecorded(
   const store = new MemoryStore();
   await store.apply(DEFAULT_SCOPE, [{ ...operation, attachments }, run(2, { name: 'unrecorded', run_type: 'llm' })]);
   const routes = rerunRoutes({ folder: testFolder({}), allowed });
-  const started = await receiverWith({ store }, { routes });
-  onTestFinished(() => started.close());
-  const { url } = started;
-  const rerun = (body: object, id = idOf(1)) => lines(url, id, body);
-  return { service, other, store, url, rerun, receiver: started };
-}
-
-/** Reruns a call, and returns the lines of the response, or its status and its error. */
-async function lines(url: string, id: string, body: object): Promise<unknown> {
-  const headers = { 'content-type': 'application/json' };
-  const response = await fetch(`${url}/query/runs/${id}/rerun`, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify(body),
-  });
-  const text = await response.text();
-  if (!response.ok) return [response.status, JSON.parse(text).detail];
-  return text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  const receiver = await receiverWith({ store }, { routes });
+  onTestFinished(() => receiver.close());
+  const { url } = receiver;
+  /** Returns the lines of the response, or its status and its error. */
+  const rerun = async (body: object, id = idOf(1)): Promise<unknown> => {
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+    const response = await fetch(`${url}/query/runs/${id}/rerun`, init);
+    const lines = (await response.text())
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    return response.ok ? lines : [response.status, lines[0].detail];
+  };
+  return { service, other, store, url, rerun, receiver };
 }
