@@ -193,13 +193,7 @@ describe('runspan test --set', () => {
   it.each([
     ['no case', [], 'same', {}, '0 cases, 0 judged, 0 failed'],
     ['no score', [OSLO], '', {}, '1 case, 0 judged, 0 failed, 15 tokens (10 in, 5 out), $0.00000450'],
-    [
-      'a runner that dies',
-      [OSLO],
-      'same',
-      { 'app.mjs': 'process.kill(process.pid, 9);' },
-      '1 case, 0 judged, 1 failed',
-    ],
+    ['a dead runner', [OSLO], 'same', { 'app.mjs': 'process.kill(process.pid, 9);' }, '1 case, 0 judged, 1 failed'],
   ])('fails if nothing was judged: %s', async (_, lines, scores, files, total) => {
     const project = await makeProject(lines, scores, files);
     const { code, lines: printed } = await project.gate();
