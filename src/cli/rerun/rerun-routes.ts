@@ -1,13 +1,14 @@
 import { PassThrough } from 'node:stream';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
-import { type Exchange, isExchange } from '../../integrations/fetch/exchange.ts';
+import type { Exchange } from '../../integrations/fetch/exchange.ts';
 import { defined, exactJson, type Fields, fieldsOf, isFields, parsedJson, put } from '../../payload/fields.ts';
 import type { RunOperation } from '../../receiver/domain/run-message.ts';
 import type { RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import { type Call, get, idOf, type Route, type RouteResponse, readJson } from '../../receiver/http/route.ts';
 import { jsonObject } from '../../receiver/http/validation.ts';
+import { EXCHANGE_NAME } from '../../run/record.ts';
 import { startRun, withContext, withRun } from '../../run/start-run.ts';
 import { SERVICE_ORIGINS } from '../../services/keys.ts';
 import { type RecordedRun, recordRuns } from '../../testing/record-runs.ts';
@@ -101,7 +102,7 @@ async function exchangeOf({ store, scope }: Call, id: string): Promise<[RunDetai
   const outline = (await store.outline(scope, given.trace_id)).map((text): RunOutline => JSON.parse(text));
   const others = outline.filter(({ same_call_as: head }) => head === id);
   for (const run of [given, ...(await Promise.all(others.map((other) => store.details(scope, other.id))))]) {
-    const name = run?.attachments?.map((attachment) => attachment.name).findLast(isExchange);
+    const name = run?.attachments?.findLast((attachment) => EXCHANGE_NAME.test(attachment.name))?.name;
     const attachment = run && name && (await store.attachment(scope, run.id, name));
     const exchange = attachment && fieldsOf(parsedJson(new TextDecoder().decode(attachment.bytes)));
     if (run && exchange && isFields(exchange.request)) return [run, exchange as unknown as Exchange];
