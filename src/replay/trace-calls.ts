@@ -4,9 +4,10 @@ import { readerNamed } from '../integrations/fetch/dialects.ts';
 import { type Exchange, isShown, isStreamed } from '../integrations/fetch/exchange.ts';
 import { CAUSED_BY } from '../payload/errors.ts';
 import { fieldsOf, parsedJson, without } from '../payload/fields.ts';
-import { EXCHANGE_NAME, type RunRecord } from '../run/record.ts';
+import type { RunRecord } from '../run/record.ts';
 import { MODEL_TYPES } from '../run/same-call.ts';
 import type { CallReader } from '../services/call-reader.ts';
+import { EXCHANGE_NAME } from '../services/conversation.ts';
 import { fixtureRules, masked, type RecordedCall, requestOf } from './fixture.ts';
 
 export interface ExportedRun extends Omit<RunRecord, 'attachments'> {

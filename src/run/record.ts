@@ -18,9 +18,6 @@ export interface Attachment {
   mimeType: string;
 }
 
-/** Matches the name of an attachment with a request and its response. The second request of a run is `exchange-2`. */
-export const EXCHANGE_NAME: RegExp = /^exchange(-\d+)?$/;
-
 /**
  * The error that `runspan dev` gives to runs that were open when their program ended. If such a run ends later, the
  * receiver removes the error.

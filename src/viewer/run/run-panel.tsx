@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { defined, fieldsOf, firstText, listOf } from '../../payload/fields.ts';
 import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
 import type { RunDetails, RunOutline, RunSummary } from '../../receiver/domain/run-view.ts';
-import { EXCHANGE_NAME } from '../../run/record.ts';
+import { EXCHANGE_NAME } from '../../services/conversation.ts';
 import { api, get, mayChange } from '../data/api.ts';
 import { metadataCondition } from '../data/filter.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
