@@ -4,7 +4,7 @@ import { RunspanError } from '../base/errors.ts';
 import { ignoreErrors } from '../base/guard.ts';
 import { messageOf, safeText, shown, visible } from '../base/text.ts';
 import { env, parseFlag } from '../config/environment.ts';
-import { isFields, numberOf } from '../payload/fields.ts';
+import { isFields } from '../payload/fields.ts';
 import { secretPatterns } from '../payload/redaction/patterns.ts';
 import { redact, shownText } from '../payload/redaction/redact.ts';
 import type { RunRecord } from '../run/record.ts';
@@ -27,7 +27,7 @@ export interface SetExample {
 
 /** Options of `runSet`. */
 export interface SetOptions {
-  /** Imports and calls the application. The case fails if this throws or returns `false`. */
+  /** Imports and calls the application. The case fails if this throws. */
   run: (inputs: SetExample['inputs'], example: SetExample) => unknown;
   /**
    * Judge what `run` has returned, as it is recorded: a text is `{ outputs: text }`. Each returns `true`, `false` or a
@@ -36,14 +36,16 @@ export interface SetOptions {
   scores: Record<string, (result: { outputs: Record<string, unknown>; example: SetExample }) => unknown>;
 }
 
-/** The result of a case, a line of the report for `runspan test --set`. */
-export interface CaseReport {
-  readonly set: string;
-  readonly id: string;
-  /** The scores, `no score` or `failed`, and the reasons as Markdown code. */
-  readonly text: string;
-  readonly runs: readonly RunRecord[];
+/** The result of a case, a line of the report for `runspan test --set`. One that is read from a table has no runs. */
+export interface CaseResult {
+  /** Why the case has failed. Empty if the result is read from a table. Undefined if the scores were called. */
+  readonly problem?: string;
+  readonly scores: readonly Score[];
+  readonly runs?: readonly RunRecord[];
 }
+
+/** A score, with what was returned instead of one, or the message of the error. */
+type Score = { readonly name: string; readonly value: boolean | number; readonly problem?: string };
 
 /**
  * Runs an application with each example of a set in the working folder. Model calls are answered from the fixtures that
@@ -54,7 +56,10 @@ export interface CaseReport {
  */
 export async function runSet(name: string, options: SetOptions): Promise<void> {
   const [file, isLive] = [env('RUNSPAN_SET_REPORT'), parseFlag(env('RUNSPAN_SET_LIVE')) === true];
-  const reports: CaseReport[] = [];
+  const results = new Map<string, CaseResult>();
+  for (const score of Object.keys(options.scores))
+    if (!/^[\w.-]+$/.test(score))
+      throw invalid(`the name of a score to have letters, digits, . _ -, got ${shown(score)}`);
   const { answerFetch } = await import('../integrations/fetch/record-fetch.ts');
   // A client that the first case creates keeps this `fetch`, so that it stays until the last case has ended.
   const release = answerFetch((_input, _init, send) => send());
@@ -64,30 +69,28 @@ export async function runSet(name: string, options: SetOptions): Promise<void> {
       if (!isLive && !existsSync(fixture)) continue;
       const recorded = isLive ? LIVE : parseFixture(readFileSync(fixture, 'utf8'), fixture);
       const result = await resultOf({ ...recorded, mode: 'strict', name: `${name} · ${id}` }, example, options);
-      reports.push({ set: name, id, ...result });
-      if (file !== undefined) appendFileSync(file, `${JSON.stringify(reports.at(-1))}\n`);
+      results.set(id, result);
+      if (file !== undefined) appendFileSync(file, `${JSON.stringify([name, id, result])}\n`);
     }
   } finally {
     release(false);
   }
-  const problems = reports.filter(isBad).map(({ id, text }) => `${id}: ${text}`);
-  if (!reports.some(({ text }) => scoresIn(text).size > 1))
+  const problems = [...results].flatMap(([id, result]) => (isBad(result) ? `${id}: ${cellOf(result)}` : []));
+  if ([...results.values()].every(({ scores }) => scores.length === 0))
     problems.push('nothing was judged: no case has both a fixture and a score');
   if (file === undefined && problems.length > 0) throw new RunspanError('RUNSPAN_SET_FAILED', problems.join('\n'));
 }
 
 const LIVE: ReplayJob = { runspan: 1, name: '', trace: '', mode: 'strict', inputs: {}, calls: [], liveFrom: 1 };
 
-async function resultOf(job: ReplayJob, example: SetExample, { run, scores }: SetOptions) {
+async function resultOf(job: ReplayJob, example: SetExample, { run, scores }: SetOptions): Promise<CaseResult> {
   const { inThisProcess } = await import('./in-process.ts');
   const { inputs } = example;
   const failures: string[] = [];
   const result = await inThisProcess(job, async () => {
     const root = startRun({ name: job.name, inputs, root: true });
     try {
-      const returned = await withRun(root, () => run(inputs, example));
-      root.end(returned);
-      if (returned === false) failures.push('run returned false');
+      root.end(await withRun(root, () => run(inputs, example)));
     } catch (error) {
       root.fail(error);
       // The difference from the recorded call is added below.
@@ -101,51 +104,71 @@ async function resultOf(job: ReplayJob, example: SetExample, { run, scores }: Se
     const [problem] = (error as RunspanError).message.split('\n\n');
     failures.push(`${messageOf(problem)}; use --live, or record the program again`);
   }
-  if (failures.length > 0) return { text: `failed ${asCode(failures.join('; '))}`, runs };
-  const texts: string[] = [];
+  if (failures.length > 0) return { problem: failures.join('; '), scores: [], runs };
+  const found: Score[] = [];
   for (const [name, score] of Object.entries(scores)) {
     const judged = Promise.resolve({ example, outputs: runs[0]?.outputs ?? {} }).then(score);
     const value: unknown = await judged.catch(messageOf);
-    const isScore = typeof value === 'boolean' || numberOf(value) !== undefined;
-    texts.push(isScore ? `${name}: ${value}` : `${name}: false ${asCode(safeText(value))}`);
+    if (typeof value === 'boolean' || Number.isFinite(value)) found.push({ name, value: value as Score['value'] });
+    else found.push({ name, value: false, problem: safeText(value) });
   }
-  return { text: texts.join(', ') || 'no score', runs };
+  return { scores: found, runs };
 }
 
-/** Reads the scores in a result. The score without a name is whether `run` worked. Throws if the text is no result. */
-export function scoresIn(result: string): ReadonlyMap<string, boolean | number> {
-  const text = result.replace(/`[^`]*`|❌/g, '').trim();
-  if (text === 'not run') return new Map();
-  const scores = new Map<string, boolean | number>([['', text !== 'failed']]);
-  for (const part of /^(failed|no score)$/.test(text) ? [] : text.split(/ *, /)) {
-    const [, name = '', value] = /^([\w.-]+): (true|false|-?\d+(?:\.\d+)?(?:e[+-]\d+)?)$/.exec(part) ?? [];
-    if (value === undefined) throw invalid(`the name and the value of a score, got ${shown(part)}`);
-    scores.set(name, JSON.parse(value));
-  }
-  return scores;
+export function isBad(result: CaseResult | undefined): boolean {
+  return result?.problem !== undefined || result?.scores.some(({ value }) => value === false) === true;
 }
 
-export function isBad({ text }: CaseReport): boolean {
-  return [...scoresIn(text).values()].includes(false);
+/** Returns the text of a result in a table. A case without a result was not run. */
+export function cellOf(result: CaseResult | undefined): string {
+  if (result === undefined) return 'not run';
+  const { problem, scores } = result;
+  if (problem !== undefined) return `failed${asCode(problem)}`;
+  return scores.map((score) => `${score.name}: ${score.value}${asCode(score.problem)}`).join(', ') || 'no score';
 }
 
-/** Returns a text as Markdown code that breaks no table, with secrets masked. */
-export function asCode(text: string): string {
-  const safe = visible(shownText(text, redact({ patterns: secretPatterns }), []));
-  return `\`${safe.replaceAll('`', "'").replaceAll('|', '¦')}\``;
+/** Reads the text of a result, without the reasons. Throws if the text is none. */
+export function resultIn(cell: string): CaseResult | undefined {
+  const text = cell.replace(/ `[^`]*`|❌ /g, '');
+  if (text === 'not run') return undefined;
+  if (text === 'failed') return { problem: '', scores: [] };
+  const scores = text === 'no score' ? [] : text.split(', ');
+  return { scores: scores.map(scoreIn) };
+}
+
+function scoreIn(text: string): Score {
+  const [, name, value] = /^([\w.-]+): (true|false|-?\d+(?:\.\d+)?(?:e[+-]\d+)?)$/.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw invalid(`the name and the value of a score, got ${shown(text)}`);
+  return { name, value: JSON.parse(value) };
+}
+
+/** Returns a reason as Markdown code that breaks no table, with secrets masked. */
+function asCode(reason = ''): string {
+  const safe = visible(shownText(reason, redact({ patterns: secretPatterns }), []));
+  return safe && ` \`${safe.replaceAll('`', "'").replaceAll('|', '¦')}\``;
+}
+
+/** Matches the name of a set or a case, which is also the name of a file. */
+export const SET_NAME: RegExp = /^(?!\.)(?!.*\.\.)[\w.-]{1,64}$/;
+
+export function setFile(set: string): string {
+  return `runspan-sets/${set}.jsonl`;
+}
+
+export function setFixture(set: string, id: string): string {
+  return `runspan-sets/${set}/${id}.trace.json`;
 }
 
 /** Reads the examples of a set by the ids of their cases, which do not depend on the order of the lines. */
 export function readSet(set: string): Map<string, SetExample> {
   const examples = new Map<string, SetExample>();
-  const file = `runspan-sets/${set}.jsonl`;
+  const file = setFile(set);
   for (const [at, line] of readFileSync(file, 'utf8').split('\n').entries()) {
     if (line.trim() === '') continue;
-    const example = ignoreErrors(() => JSON.parse(line) as SetExample);
+    const example = exampleIn(line);
     const { inputs, metadata, source_run_id: id = metadata?.name } = example ?? {};
     const hash = createHash('sha256').update(`${JSON.stringify(inputs)}`);
-    const isId = typeof id === 'string' && /^(?!.*\.\.)[\w.-]{1,64}$/.test(id);
-    const key = isId ? id : hash.digest('hex').slice(0, 12);
+    const key = typeof id === 'string' && SET_NAME.test(id) ? id : hash.digest('hex').slice(0, 12);
     if (example === undefined || !isFields(inputs) || examples.has(key))
       throw invalid(`line ${at + 1} of ${file} to be another example`);
     examples.set(key, example);
@@ -153,10 +176,13 @@ export function readSet(set: string): Map<string, SetExample> {
   return examples;
 }
 
-function invalid(expected: string): RunspanError {
-  return new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expected}`);
+/** Reads a line of a set. Returns undefined if it is no JSON object. */
+export function exampleIn(line: string): SetExample | undefined {
+  // `trim` also removes a byte order mark.
+  const example: unknown = ignoreErrors(() => JSON.parse(line.trim()));
+  return isFields(example) ? (example as unknown as SetExample) : undefined;
 }
 
-export function setFixture(set: string, id: string): string {
-  return `runspan-sets/${set}/${id}.trace.json`;
+function invalid(expected: string): RunspanError {
+  return new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expected}`);
 }

@@ -1,12 +1,13 @@
 import { pathText, pathTo } from '../base/forest.ts';
 import { bodyReader } from '../integrations/fetch/body.ts';
 import { readerNamed } from '../integrations/fetch/dialects.ts';
-import { type Exchange, isExchange, isShown, isStreamed } from '../integrations/fetch/exchange.ts';
+import { type Exchange, isShown, isStreamed } from '../integrations/fetch/exchange.ts';
 import { CAUSED_BY } from '../payload/errors.ts';
 import { fieldsOf, parsedJson, without } from '../payload/fields.ts';
 import type { RunRecord } from '../run/record.ts';
 import { MODEL_TYPES } from '../run/same-call.ts';
 import type { CallReader } from '../services/call-reader.ts';
+import { EXCHANGE_NAME } from '../services/conversation.ts';
 import { fixtureRules, masked, type RecordedCall, requestOf } from './fixture.ts';
 
 export interface ExportedRun extends Omit<RunRecord, 'attachments'> {
@@ -65,7 +66,7 @@ interface OwnCall extends Omit<RecordedCall, 'below' | 'events'> {
 
 /** Returns the requests that are attached to a run, with their responses. */
 function exchangesOf({ attachments = [], error }: ExportedRun): OwnCall[] {
-  const exchanges = attachments.filter(({ name }) => isExchange(name));
+  const exchanges = attachments.filter(({ name }) => EXCHANGE_NAME.test(name));
   return exchanges.map(({ data }, at) => {
     const text = Buffer.from(data, 'base64').toString();
     const { call = '', url: _, headers: __, request, ...end } = fieldsOf(parsedJson(text)) as Partial<Exchange>;

@@ -2,6 +2,9 @@ import { type Fields, fieldsOf, firstText, isFields, listOf, textOf } from '../p
 import type { Message, Part, ToolCall, ToolResult } from './message.ts';
 import { callOf, callsOf, partsOf, resultOf, textPart, typeOf } from './message-parts.ts';
 
+/** Matches the name of an attachment with a request and its response. The second request of a run is `exchange-2`. */
+export const EXCHANGE_NAME: RegExp = /^exchange(-\d+)?$/;
+
 /** Returns the messages in the inputs of a model call. Returns undefined if the format is unknown. */
 export function messagesOfInputs(inputs: unknown): Message[] | undefined {
   const fields = unwrapValue(inputs);

@@ -1,25 +1,22 @@
 /** How the key of a model service is named and sent. */
 export interface ServiceKey {
-  /** The environment variables that may contain the key. Empty if the service needs none. */
+  /** The environment variables that may contain the key. */
   readonly variables: readonly string[];
   /** The request header of the key. */
-  readonly header: 'authorization' | 'x-api-key' | 'x-goog-api-key' | 'api-key';
+  readonly header: 'authorization' | 'x-api-key' | 'x-goog-api-key';
 }
 
 /** The key of a call, by the first word of its name, which is the format of the request. */
 const FORMATS: Readonly<Record<string, ServiceKey>> = {
   openai: { variables: ['OPENAI_API_KEY'], header: 'authorization' },
   anthropic: { variables: ['ANTHROPIC_API_KEY'], header: 'x-api-key' },
-  gemini: {
-    variables: ['GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
-    header: 'x-goog-api-key',
-  },
+  gemini: { variables: ['GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'], header: 'x-goog-api-key' },
   cohere: { variables: ['CO_API_KEY', 'COHERE_API_KEY'], header: 'authorization' },
   mistral: { variables: ['MISTRAL_API_KEY'], header: 'authorization' },
   ollama: { variables: ['OLLAMA_API_KEY'], header: 'authorization' },
 };
 
-/** The only origins that may get the key in a variable, unless the user names others. */
+/** The only origins that may get the key in a variable, unless the user names others. A list is empty if no key is needed. */
 const ORIGINS: Readonly<Record<string, readonly string[]>> = {
   'https://api.openai.com': ['OPENAI_API_KEY'],
   'https://api.anthropic.com': ['ANTHROPIC_API_KEY'],

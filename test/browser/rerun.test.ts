@@ -1,15 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import type { Page } from 'playwright-core';
-import { expect, onTestFinished, test, vi } from 'vitest';
-import { rerunRoutes } from '#src/cli/rerun/rerun-routes.ts';
-import { receiverWith } from '#src/receiver/receiver.ts';
-import { DEFAULT_SCOPE, MemoryStore, type RunFields } from '#src/receiver.ts';
-import { serve } from '../http/server.ts';
-import { environmentOf } from '../support/environment.ts';
-import { testFolder } from '../support/test-folder.ts';
+import { expect, test } from 'vitest';
+import { type Respond, startRecorded } from '../cli/recorded-call.ts';
 import { axeViolations } from './axe.ts';
 import { newPage } from './connected.ts';
-import { idOf, run } from './runs.ts';
+import { idOf } from './runs.ts';
 
 const SYSTEM = { role: 'system', content: 'Be kind to [Redacted].' };
 const tool_calls = [{ id: 'c', type: 'function', function: { name: 'find', arguments: '{"q":1}' } }];
@@ -30,34 +25,21 @@ const eventOf = (delta: object, usage?: object): string => {
 /** Opens the editor of a recorded call. Its service sends the first words at once, and the last ones when told to. */
 async function openEditor() {
   const open: ServerResponse[] = [];
-  const service = await serve((_, response) => {
-    if (service.seen.at(-1)?.body.includes('"bad"'))
-      return response.writeHead(404).end('{"error":{"message":"no such model"}}');
+  const outputs = { choices: [{ message: { role: 'assistant', content: 'Yes, all day.' } }] };
+  const respond: Respond = ({ model }, response) => {
+    if (model === 'bad') return response.writeHead(404).end('{"error":{"message":"no such model"}}');
     response.setHeader('content-type', 'text/event-stream');
     response.write(eventOf({ role: 'assistant', content: 'Yes, all ' }));
     // The text so far is reported when more of the response arrives.
     const pings = setInterval(() => response.write(': ping\n\n'), 20);
     response.on('close', () => clearInterval(pings));
     return open.push(response);
-  });
+  };
   const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
   const answer = (content: string): void => {
     for (const response of open.splice(0)) response.end(`${eventOf({ content }, usage)}data: [DONE]\n\n`);
   };
-  environmentOf();
-  for (const [name, value] of Object.entries({ BASE_URL: `${service.url}/v1`, API_KEY: 'sk-of-the-environment' }))
-    vi.stubEnv(`OPENAI_${name}`, value);
-  const exchange = { call: 'openai.chat.completions', url: `${service.url}/v1/chat/completions`, request: REQUEST };
-  const outputs = { choices: [{ message: { role: 'assistant', content: 'Yes, all day.' } }] };
-  const call = run(1, { name: 'ask', run_type: 'llm', ms: 5, inputs: REQUEST, outputs } as RunFields);
-  const bytes = new TextEncoder().encode(JSON.stringify(exchange));
-  const store = new MemoryStore();
-  await store.apply(DEFAULT_SCOPE, [
-    { ...call, attachments: [{ name: 'exchange', mimeType: 'application/json', bytes }] },
-  ]);
-  const routes = rerunRoutes({ folder: testFolder({}), allowed: [] });
-  const receiver = await receiverWith({ store }, { routes });
-  onTestFinished(() => receiver.close());
+  const { service, receiver } = await startRecorded({ request: REQUEST, outputs, respond });
   const { page } = await newPage({ viewport: { width: 1440, height: 900 } }, /status of 4/);
   await page.goto(`${receiver.url}/?trace=${idOf(1)}&run=${idOf(1)}`);
   const click = (name: string) => page.getByRole('button', { name, exact: true }).click();
@@ -78,7 +60,7 @@ async function checkScreens(page: Page): Promise<void> {
 
 test('an edited text is the only change of the request, and its answer is compared while the old run stays', async () => {
   const { page, receiver, sent, answer, click, answered } = await openEditor();
-  const [before] = await receiver.runs();
+  const before = await receiver.runs({ filter: `run:${idOf(1)}` });
   expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Run again');
   await page.getByLabel(TEXT).fill('Will it\n"snow"?');
   await click('Run');
@@ -93,7 +75,7 @@ test('an edited text is the only change of the request, and its answer is compar
   await page.keyboard.press('Escape');
   const reruns = page.getByRole('region', { name: 'Reruns' });
   await reruns.getByText('success').waitFor();
-  expect(await receiver.runs({ filter: `run:${idOf(1)}` })).toEqual([before]);
+  expect(await receiver.runs({ filter: `run:${idOf(1)}` })).toEqual(before);
   await checkScreens(page);
   await reruns.getByRole('link', { name: 'Compare' }).click();
   await page.getByText(/only in the second/).waitFor();

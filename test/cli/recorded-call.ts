@@ -1,4 +1,5 @@
-import { onTestFinished, vi } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { onTestFinished } from 'vitest';
 import { rerunRoutes } from '#src/cli/rerun/rerun-routes.ts';
 import { exactJson } from '#src/payload/fields.ts';
 import { receiverWith } from '#src/receiver/receiver.ts';
@@ -11,50 +12,48 @@ import { testFolder } from '../support/test-folder.ts';
 export const REQUEST = { model: 'small', messages: [{ role: 'user', content: 'Is it raining?' }] };
 export const CALL = 'openai.chat.completions';
 
+/** Responds to a request with these fields. */
+export type Respond = (sent: { readonly model?: string }, response: ServerResponse) => unknown;
+
+const answer: Respond = ({ model }, response) => {
+  if (model === 'moved') return response.writeHead(307, { location: '/moved' }).end();
+  if (model === 'bad') return response.writeHead(404).end('{"error":{"message":"no such model"}}');
+  const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+  const choices = [{ index: 0, message: { role: 'assistant', content: 'Yes, today.' }, finish_reason: 'stop' }];
+  response.setHeader('content-type', 'application/json');
+  return response.end(JSON.stringify({ id: 'x', object: 'chat.completion', model, choices, usage }));
+};
+
 /** Starts a receiver with the routes and a recorded call of a service, and returns what both get. */
-export async function startRecorded(
-  { call: name = CALL, request = REQUEST as object, allowed = [] as string[], path = '/v1/chat/completions' } = {},
-  variables: Record<string, string> = {},
-) {
-  const service = await serve((_, response) => {
-    const { model } = JSON.parse(service.seen.at(-1)?.body ?? '{}');
-    if (model === 'moved') return response.writeHead(307, { location: `${other.url}${path}` }).end();
-    if (model === 'bad') return response.writeHead(404).end('{"error":{"message":"no such model"}}');
-    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
-    const choices = [{ index: 0, message: { role: 'assistant', content: 'Yes, today.' }, finish_reason: 'stop' }];
-    response.setHeader('content-type', 'application/json');
-    return response.end(JSON.stringify({ id: 'x', object: 'chat.completion', model, choices, usage }));
-  });
-  const other = await serve();
-  environmentOf();
-  const base = { OPENAI_BASE_URL: `${service.url}/v1`, OPENAI_API_KEY: 'sk-of-the-environment', ...variables };
-  for (const [key, value] of Object.entries(base)) vi.stubEnv(key, value);
+export async function startRecorded({
+  call: name = CALL,
+  request = REQUEST as object,
+  outputs = {},
+  path = '/v1/chat/completions',
+  respond = answer,
+} = {}) {
+  const service = await serve((_, response) => respond(JSON.parse(service.seen.at(-1)?.body ?? '{}'), response));
+  environmentOf({ OPENAI_BASE_URL: `${service.url}/v1`, OPENAI_API_KEY: 'sk-of-the-environment' });
   const exchange = { call: name, url: service.url + path, request, status: 200, response: {} };
   const bytes = new TextEncoder().encode(exactJson(exchange));
-  const operation = run(1, { name, run_type: 'llm', inputs: request, session_name: 'weather' } as RunFields);
+  const fields = { name, run_type: 'llm', ms: 5, inputs: request, outputs, session_name: 'weather' };
   const attachments = [{ name: 'exchange', mimeType: 'application/json', bytes }];
   const store = new MemoryStore();
-  await store.apply(DEFAULT_SCOPE, [{ ...operation, attachments }, run(2, { name: 'unrecorded', run_type: 'llm' })]);
-  const routes = rerunRoutes({ folder: testFolder({}), allowed });
-  const started = await receiverWith({ store }, { routes });
-  onTestFinished(() => started.close());
-  const { url } = started;
-  const rerun = (body: object, id = idOf(1)) => lines(url, id, body);
-  return { service, other, store, url, rerun, receiver: started };
-}
-
-/** Reruns a call, and returns the lines of the response, or its status and its error. */
-async function lines(url: string, id: string, body: object): Promise<unknown> {
-  const headers = { 'content-type': 'application/json' };
-  const response = await fetch(`${url}/query/runs/${id}/rerun`, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify(body),
-  });
-  const text = await response.text();
-  if (!response.ok) return [response.status, JSON.parse(text).detail];
-  return text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  const recorded = { ...run(1, fields as RunFields), attachments };
+  await store.apply(DEFAULT_SCOPE, [recorded, run(2, { name: 'unrecorded', run_type: 'llm' })]);
+  const routes = rerunRoutes({ folder: testFolder({}), allowed: [] });
+  const receiver = await receiverWith({ store }, { routes });
+  onTestFinished(() => receiver.close());
+  const { url } = receiver;
+  /** Returns the lines of the response, or its status and its error. */
+  const rerun = async (body: object, id = idOf(1)): Promise<unknown> => {
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+    const response = await fetch(`${url}/query/runs/${id}/rerun`, init);
+    const lines = (await response.text())
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    return response.ok ? lines : [response.status, lines[0].detail];
+  };
+  return { service, store, url, rerun, receiver };
 }

@@ -1,11 +1,11 @@
 // Recorded model calls are sent again, with the keys of this process, only where they belong.
 import { describe, expect, it, vi } from 'vitest';
-import { main } from '#src/cli/program.ts';
 import { keyHeader } from '#src/cli/rerun/service-key.ts';
 import { DEFAULT_SCOPE } from '#src/receiver.ts';
 import { idOf, run } from '../browser/runs.ts';
 import { type Seen, serve } from '../http/server.ts';
 import { call, sendJson } from '../receiver/wire.ts';
+import { runMain } from '../support/command.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { CALL, REQUEST, startRecorded } from './recorded-call.ts';
 
@@ -35,17 +35,9 @@ describe('a model call that is run again', () => {
     expect(found).toMatchObject({ items: [{ run_type: 'llm' }, { run_type: 'llm' }] });
     const all = await receiver.runs();
     expect(all.filter(({ trace_id: id }) => id !== root?.trace_id)).toEqual(before);
-    const stored = JSON.stringify([
-      all,
-      await Promise.all(
-        answers.map(({ id }) =>
-          store
-            .attachment(DEFAULT_SCOPE, id, 'exchange')
-            .then((one) => `${one && new TextDecoder().decode(one.bytes)}`),
-        ),
-      ),
-    ]);
-    expect(stored).toContain('"url');
+    const exchanges = await Promise.all(answers.map(({ id }) => store.attachment(DEFAULT_SCOPE, id, 'exchange')));
+    const stored = [JSON.stringify(all), ...exchanges.map((one) => new TextDecoder().decode(one?.bytes))].join();
+    expect(stored).toContain('"url"');
     expect(stored).not.toContain('sk-of');
   });
 
@@ -53,11 +45,9 @@ describe('a model call that is run again', () => {
     const { service, rerun } = await startRecorded();
     const events = (await rerun({ set: { model: 'large' } })) as { run_id?: string }[];
     await rerun({}, events.at(-1)?.run_id);
-    expect(service.seen.map(sent).at(-1)).toEqual([
-      '/v1/chat/completions',
-      'Bearer sk-of-the-environment',
-      { ...REQUEST, model: 'large' },
-    ]);
+    const [first, second] = service.seen.map(sent);
+    expect(second).toEqual(first);
+    expect(JSON.parse(service.seen[0]?.body ?? '')).toEqual({ ...REQUEST, model: 'large' });
   });
 
   it.each([
@@ -82,16 +72,13 @@ describe('a model call that is run again', () => {
   });
 
   it('reports what the service says, follows no redirect, and does not need the answer to be read', async () => {
-    const { service, other, rerun, receiver } = await startRecorded();
-    for (const [model, status] of [
-      ['bad', 404],
-      ['moved', 307],
-    ]) {
+    const { service, rerun, receiver } = await startRecorded();
+    for (const [model, status] of Object.entries({ bad: 404, moved: 307 })) {
       const events = await rerun({ set: { model } });
       expect(events).toEqual([expect.objectContaining({ error: `the service responded with status ${status}` })]);
     }
     expect((await receiver.runs()).flatMap(({ error = [] }) => error)).toEqual(['HTTP 404: no such model', 'HTTP 307']);
-    expect([service.seen.length, other.seen.length]).toEqual([2, 0]);
+    expect(service.seen).toHaveLength(2);
   });
 
   it('reports an answer that cannot be stored, and goes on with the other samples', async () => {
@@ -100,7 +87,8 @@ describe('a model call that is run again', () => {
     const events = (await rerun({ samples: 2 })) as { run_id?: string; error?: string }[];
     const ended = events.filter(({ run_id: id }) => id !== undefined).map(({ error = '' }) => error);
     expect(ended.sort()).toEqual(['', 'the answer could not be stored: disk full']);
-    expect((await receiver.runs()).filter(({ end_time: end }) => end !== undefined)).toHaveLength(3);
+    // The recorded run, and the runs of the rerun.
+    expect((await receiver.runs()).filter(({ end_time: end }) => end !== undefined)).toHaveLength(4);
   });
 
   it.each([
@@ -130,17 +118,11 @@ describe('a model call that is run again', () => {
     const evil = await serve();
     const { body } = await call(`${url}/query/traces/${idOf(1)}/export`, 'GET');
     const imported = body as { runs: [Record<string, string> & { attachments: [{ data: string }] }] };
-    const exchange = {
-      call: CALL,
-      url: `${evil.url}/v1/chat/completions`,
-      request: REQUEST,
-      status: 200,
-      response: {},
-    };
-    imported.runs[0].attachments[0].data = Buffer.from(JSON.stringify(exchange)).toString('base64');
-    imported.runs[0].id = idOf(7);
-    imported.runs[0].trace_id = idOf(7);
-    imported.runs[0].dotted_order = `${imported.runs[0].dotted_order}`.replace(/Z.*/, `Z${idOf(7)}`);
+    const exchange = { call: CALL, url: `${evil.url}/v1/chat/completions`, request: REQUEST };
+    const [run] = imported.runs;
+    run.attachments[0].data = Buffer.from(JSON.stringify(exchange)).toString('base64');
+    const order = `${run.dotted_order}`.replace(/Z.*/, `Z${idOf(7)}`);
+    Object.assign(run, { id: idOf(7), trace_id: idOf(7), dotted_order: order });
     expect((await sendJson(receiver, 'POST', '/query/import', imported)).status).toBe(200);
     expect(await rerun({}, idOf(7))).toEqual([409, expect.stringMatching(/^nothing is sent to .* if you trust it$/)]);
     expect(evil.seen).toEqual([]);
@@ -148,167 +130,68 @@ describe('a model call that is run again', () => {
 });
 
 describe('the key of a call goes', () => {
-  const OPENAI = 'https://api.openai.com/v1/chat/completions';
-  const OWN = 'https://gateway.example.com/v1/chat/completions';
+  const OPENAI = 'https://api.openai.com';
+  const OWN = 'https://gateway.example.com';
   const bearer = { authorization: 'Bearer k' };
-  const refusal = (origin: string): string => `nothing is sent to ${origin}, which is no known service`;
+  const key = { OPENAI_API_KEY: 'k' };
+  const own = { ...key, OPENAI_BASE_URL: `${OWN}/v1` };
+  const azure = { AZURE_OPENAI_ENDPOINT: 'https://a.openai.azure.com', AZURE_OPENAI_API_KEY: 'k' };
+  const two = { X_BASE_URL: OWN, X_API_KEY: 'x', ...own };
+  const missing = `the key for ${OPENAI} is missing: set OPENAI_API_KEY`;
+  type Given = { call?: string; variables?: Record<string, string>; file?: string; allowed?: string[] };
 
-  it.each<[string, string, string, Record<string, string>, string, string[], Record<string, string> | string]>([
-    ['to its service', OPENAI, CALL, { OPENAI_API_KEY: 'k' }, '', [], bearer],
-    ['to its service, from .env', OPENAI, CALL, {}, 'OPENAI_API_KEY=k', [], bearer],
+  it.each<[behaviour: string, origin: string, Given, expected: object | string]>([
+    ['to its service', OPENAI, {}, bearer],
+    ['to its service, from .env', OPENAI, { variables: {}, file: 'OPENAI_API_KEY=k' }, bearer],
     [
       'in the header of its format',
-      'https://api.anthropic.com/v1/messages',
-      'anthropic.messages',
-      { ANTHROPIC_API_KEY: 'k' },
-      '',
-      [],
+      'https://api.anthropic.com',
+      { call: 'anthropic.messages', variables: { ANTHROPIC_API_KEY: 'k' } },
       { 'x-api-key': 'k' },
     ],
     [
       'in the header of its format, Gemini',
-      'https://generativelanguage.googleapis.com/x',
-      'gemini.generateContent',
-      { GOOGLE_API_KEY: 'k' },
-      '',
-      [],
+      'https://generativelanguage.googleapis.com',
+      { call: 'gemini.generateContent', variables: { GOOGLE_API_KEY: 'k' } },
       { 'x-goog-api-key': 'k' },
     ],
     [
       'by the origin, not the format',
-      'https://api.groq.com/openai/v1/chat/completions',
-      CALL,
-      { GROQ_API_KEY: 'k', OPENAI_API_KEY: 'o' },
-      '',
-      [],
+      'https://api.groq.com',
+      { variables: { GROQ_API_KEY: 'k', OPENAI_API_KEY: 'o' } },
       bearer,
     ],
-    [
-      'to Azure, in its header',
-      'https://a.openai.azure.com/x',
-      CALL,
-      { AZURE_OPENAI_ENDPOINT: 'https://a.openai.azure.com', AZURE_OPENAI_API_KEY: 'k' },
-      '',
-      [],
-      { 'api-key': 'k' },
-    ],
-    [
-      'to the base URL',
-      OWN,
-      CALL,
-      { OPENAI_BASE_URL: 'https://gateway.example.com/v1', OPENAI_API_KEY: 'k' },
-      '',
-      [],
-      bearer,
-    ],
-    [
-      'to a base URL of two keys, by the format',
-      OWN,
-      CALL,
-      { X_BASE_URL: OWN, X_API_KEY: 'x', OPENAI_BASE_URL: OWN, OPENAI_API_KEY: 'k' },
-      '',
-      [],
-      bearer,
-    ],
-    [
-      'to the base URL, from .env',
-      OWN,
-      CALL,
-      { MY_BASE_URL: 'https://gateway.example.com' },
-      'MY_API_KEY=k',
-      [],
-      bearer,
-    ],
-    ['to an allowed origin', OWN, CALL, { OPENAI_API_KEY: 'k' }, '', ['https://gateway.example.com'], bearer],
-    [
-      'nowhere from the environment if .env names the base URL',
-      OWN,
-      CALL,
-      { OPENAI_API_KEY: 'k' },
-      'OPENAI_BASE_URL=https://gateway.example.com',
-      [],
-      {},
-    ],
-    [
-      'not to its service if the base URL is another',
-      OPENAI,
-      CALL,
-      { OPENAI_BASE_URL: 'https://gateway.example.com', OPENAI_API_KEY: 'k' },
-      '',
-      [],
-      'the key for https://api.openai.com is missing: set OPENAI_API_KEY',
-    ],
-    [
-      'nowhere if there is none',
-      OPENAI,
-      CALL,
-      { OPENAI_API_KEY: ' ' },
-      '',
-      [],
-      'the key for https://api.openai.com is missing: set OPENAI_API_KEY',
-    ],
-    ['nowhere if it is no key', OPENAI, CALL, { OPENAI_API_KEY: 'k\nk' }, '', [], 'the key in OPENAI_API_KEY is not'],
-    ['not to another origin', OWN, CALL, { OPENAI_API_KEY: 'k' }, '', [], refusal('https://gateway.example.com')],
-    [
-      'not to another port',
-      'https://api.openai.com:8443/v1',
-      CALL,
-      { OPENAI_API_KEY: 'k' },
-      '',
-      [],
-      refusal('https://api.openai.com:8443'),
-    ],
-    [
-      'not to another scheme',
-      'http://api.openai.com/v1',
-      CALL,
-      { OPENAI_API_KEY: 'k' },
-      '',
-      [],
-      refusal('http://api.openai.com'),
-    ],
-    [
-      'not to a host that ends like the service',
-      'https://evil-api.openai.com/v1',
-      CALL,
-      { OPENAI_API_KEY: 'k' },
-      '',
-      [],
-      refusal('https://evil-api.openai.com'),
-    ],
-    [
-      'not to a name of a prototype',
-      'https://constructor/v1',
-      CALL,
-      { OPENAI_API_KEY: 'k' },
-      '',
-      [],
-      refusal('https://constructor'),
-    ],
+    ['to Azure, in its header', azure.AZURE_OPENAI_ENDPOINT, { variables: azure }, { 'api-key': 'k' }],
+    ['to the base URL', OWN, { variables: own }, bearer],
+    ['to a base URL of two keys, by the format', OWN, { variables: two }, bearer],
+    ['to the base URL, from .env', OWN, { variables: { MY_BASE_URL: OWN }, file: 'MY_API_KEY=k' }, bearer],
+    ['to an allowed origin', OWN, { allowed: [OWN] }, bearer],
+    ['nowhere from the environment if .env names the base URL', OWN, { file: `OPENAI_BASE_URL=${OWN}` }, {}],
+    ['not to its service if the base URL is another', OPENAI, { variables: own }, missing],
+    ['nowhere if there is none', OPENAI, { variables: { OPENAI_API_KEY: ' ' } }, missing],
+    ['nowhere if it is no key', OPENAI, { variables: { OPENAI_API_KEY: 'k\nk' } }, 'the key in OPENAI_API_KEY is not'],
     [
       'not over plain HTTP',
-      'http://gateway.example.com/v1',
-      CALL,
-      { OPENAI_BASE_URL: 'http://gateway.example.com', OPENAI_API_KEY: 'k' },
-      '',
-      [],
+      'http://gateway.example.com',
+      { variables: { ...key, OPENAI_BASE_URL: 'http://gateway.example.com' } },
       'the key is not sent to http://gateway.example.com over plain HTTP',
     ],
-    [
-      'nowhere for a model on this machine',
-      'http://localhost:11434/api/chat',
-      'ollama.chat',
-      { OPENAI_API_KEY: 'k' },
-      '',
-      [],
-      {},
-    ],
-  ])('%s [security 8]', (_, url, name, variables, file, allowed, expected) => {
-    for (const key of Object.keys(process.env))
-      if (/_(API_KEY|BASE_URL|ENDPOINT)$/.test(key)) vi.stubEnv(key, undefined);
-    for (const [key, value] of Object.entries(variables)) vi.stubEnv(key, value);
+    ['nowhere for a model on this machine', 'http://localhost:11434', { call: 'ollama.chat' }, {}],
+    ...[
+      ['not to another origin', OWN],
+      ['not to another port', 'https://api.openai.com:8443'],
+      ['not to another scheme', 'http://api.openai.com'],
+      ['not to a host that ends like the service', 'https://evil-api.openai.com'],
+      ['not to a name of a prototype', 'https://constructor'],
+    ].map(([behaviour = '', origin = '']): [string, string, Given, string] => {
+      return [behaviour, origin, {}, `nothing is sent to ${origin}, which is no known service`];
+    }),
+  ])('%s [security 8]', (_, origin, { call: name = CALL, variables = key, file = '', allowed = [] }, expected) => {
+    for (const variable of Object.keys(process.env))
+      if (/_(API_KEY|BASE_URL|ENDPOINT)$/.test(variable)) vi.stubEnv(variable, undefined);
+    for (const [variable, value] of Object.entries(variables)) vi.stubEnv(variable, value);
     const folder = testFolder({ '.env': file });
-    const header = () => keyHeader(new URL(url), name, { folder, allowed });
+    const header = () => keyHeader(new URL(`${origin}/v1/chat/completions`), name, { folder, allowed });
     if (typeof expected === 'string') expect(header).toThrow(expected);
     else expect(header()).toEqual(expected);
   });
@@ -316,35 +199,26 @@ describe('the key of a call goes', () => {
 
 it('runspan rerun prints the answers', async () => {
   const { url, service } = await startRecorded();
-  const run = async (...args: string[]) => {
-    let stdout = '';
-    let stderr = '';
-    const output = {
-      stdout: { write: (text: string) => (stdout += text) },
-      stderr: { write: (text: string) => (stderr += text) },
-    };
-    const code = await main(['rerun', ...args, '--url', url], output as never);
-    return {
-      code,
-      stdout: stdout.replaceAll(/\b[\d.]+ ms\b/g, '_ ms').replaceAll(/[\da-f]{8}-[\da-f-]{27}/g, '<id>'),
-      stderr,
-    };
+  const variables = { OPENAI_BASE_URL: `${service.url}/v1`, OPENAI_API_KEY: 'k' };
+  const rerun = async (...args: string[]) => {
+    const { stdout, ...ended } = await runMain(['rerun', ...args, '--url', url], variables);
+    return { ...ended, stdout: stdout.replace(/\b[\d.]+ ms\b/g, '_ ms').replace(/[\da-f]{8}-[\da-f-]{27}/g, '<id>') };
   };
   const shown = 'large · _ ms · 5 tokens (3 in, 2 out)\nYes, today.\n';
   const answers = [1, 2].map((sample) => `sample ${sample} · ${shown}`).join('');
   const stdout = `${answers}${url}/?trace=<id>\nKeep it: npx runspan set add <name> run:<id> --runs\n`;
   const given = [idOf(1), '--model', 'large', '--set', 'temperature=0', '--set', 'user=ada', '--samples', '2'];
-  expect(await run(...given)).toEqual({ code: 0, stdout, stderr: '' });
+  expect(await rerun(...given)).toEqual({ code: 0, stdout, stderr: '' });
   expect(JSON.parse(service.seen[0]?.body ?? '')).toEqual({ ...REQUEST, model: 'large', temperature: 0, user: 'ada' });
-  const failed = await run(idOf(1), '--model', 'bad');
-  expect(failed).toMatchObject({
-    code: 1,
-    stdout: expect.stringMatching(/^sample 1 · bad · _ ms · HTTP 404: no such model\n/),
-  });
-  const json = await run(idOf(1), '--json');
+  const failed = await rerun(idOf(1), '--model', 'bad');
+  expect([failed.code, failed.stdout]).toEqual([
+    1,
+    expect.stringMatching(/^sample 1 · bad · _ ms · HTTP 404: no such model\n/),
+  ]);
+  const json = await rerun(idOf(1), '--json');
   expect(JSON.parse(json.stdout)).toEqual({ sample: 0, text: 'Yes, today.', run_id: '<id>', trace_id: '<id>' });
-  expect(await run(idOf(2))).toMatchObject({ code: 1, stderr: expect.stringContaining('is not recorded') });
-  expect(await run(idOf(1), '--set', 'x')).toMatchObject({
+  expect(await rerun(idOf(2))).toMatchObject({ code: 1, stderr: expect.stringContaining('is not recorded') });
+  expect(await rerun(idOf(1), '--set', 'x')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('expected --set <path>=<value>'),
   });

@@ -154,10 +154,10 @@ describe('runspan test --set', () => {
     const isFalse = await compared(table('length: 5, a: false', 'length: 5, a: true'));
     const now = 'length: 5, a: false';
     expect(isFalse).toBe(`1; ${now} to ${now}; length: 5, a: true to ❌ ${now}`);
-    project.write('app.mjs', 'export const answer = () => false;');
+    project.write('app.mjs', 'export const answer = () => { throw "no"; };');
     const failed = await compared(table('length: 5', 'failed'));
     expect(failed.replace(/; no model call was made .*? again`/g, '`')).toBe(
-      '1; length: 5 to ❌ failed `run returned false`; failed to failed `run returned false`',
+      '1; length: 5 to ❌ failed `no`; failed to failed `no`',
     );
     for (const args of [['--set', '../weather'], ['--failed'], ['0190']])
       expect((await project.gate(args)).code).toBe(2);
@@ -181,8 +181,10 @@ describe('runspan test --set', () => {
     expect(questions).toEqual(['Oslo?!', 'Bern?!']);
   });
 
-  it('needs no receiver once the fixtures are written', async () => {
-    const project = await makeProject([OSLO]);
+  it('needs no receiver once the fixtures are written, and runs a classifier that returns false', async () => {
+    const project = await makeProject([OSLO], 'same: ({ outputs }) => outputs.outputs === false', {
+      'app.mjs': APP.replace('message.content;', "message.content === 'rainy';"),
+    });
     await project.gate();
     const { code, stdout } = await startRunspan(['test', '--set', 'weather'], {}, project.path).ended;
     expect([code, stdout.split('\n')[2]]).toEqual([0, `| \`${idOf(1)}\` | – | same: true | ${USAGE} | – |`]);
@@ -191,13 +193,7 @@ describe('runspan test --set', () => {
   it.each([
     ['no case', [], 'same', {}, '0 cases, 0 judged, 0 failed'],
     ['no score', [OSLO], '', {}, '1 case, 0 judged, 0 failed, 15 tokens (10 in, 5 out), $0.00000450'],
-    [
-      'a runner that dies',
-      [OSLO],
-      'same',
-      { 'app.mjs': 'process.kill(process.pid, 9);' },
-      '1 case, 0 judged, 1 failed',
-    ],
+    ['a dead runner', [OSLO], 'same', { 'app.mjs': 'process.kill(process.pid, 9);' }, '1 case, 0 judged, 1 failed'],
   ])('fails if nothing was judged: %s', async (_, lines, scores, files, total) => {
     const project = await makeProject(lines, scores, files);
     const { code, lines: printed } = await project.gate();

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
-import { type Exchange, isExchange } from '../../integrations/fetch/exchange.ts';
+import type { Exchange } from '../../integrations/fetch/exchange.ts';
 import { defined, exactJson, type Fields, fieldsOf, isFields, parsedJson, put } from '../../payload/fields.ts';
 import type { RunOperation } from '../../receiver/domain/run-message.ts';
 import type { RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
@@ -9,9 +9,9 @@ import { HttpError } from '../../receiver/http/http-error.ts';
 import { type Call, get, idOf, type Route, type RouteResponse, readJson } from '../../receiver/http/route.ts';
 import { jsonObject } from '../../receiver/http/validation.ts';
 import { startRun, withContext, withRun } from '../../run/start-run.ts';
+import { EXCHANGE_NAME } from '../../services/conversation.ts';
 import { SERVICE_ORIGINS } from '../../services/keys.ts';
 import { type RecordedRun, recordRuns } from '../../testing/record-runs.ts';
-import { CommandFailure } from '../command-line.ts';
 import { type RerunChanges, type RerunEvent, SAMPLES_MAX } from './rerun-events.ts';
 import { type ServiceRequest, send, serviceRequest } from './send.ts';
 import type { ServiceRules } from './service-key.ts';
@@ -29,7 +29,7 @@ export function rerunRoutes(rules: ServiceRules): readonly Route[] {
 async function rerun(call: Call, rules: ServiceRules): Promise<RouteResponse> {
   const { request, set = {}, samples = 1 } = checked(jsonObject(await readJson(call, BODY_MAX)));
   const [run, exchange] = await exchangeOf(call, idOf(call));
-  const prepared = refusedIfNot(() => serviceRequest(exchange, changed(request ?? exchange.request, set), rules));
+  const prepared = serviceRequest(exchange, changed(request ?? exchange.request, set), rules);
   return {
     status: 200,
     headers: { 'content-type': 'application/x-ndjson' },
@@ -64,16 +64,15 @@ async function sendAll({ store, scope }: Call, { request, run, samples, left, wr
   // Records only the runs that name its exporter.
   recorder.stop();
   const root = startRun({ name: `rerun of ${name}`, exporter: recorder.exporter });
-  const apply = async () => store.apply(scope, await Promise.all(recorder.runs.map(operationOf)));
+  const apply = async (): Promise<undefined> => {
+    await store.apply(scope, await Promise.all(recorder.runs.map(operationOf)));
+  };
   const one = async (sample: number): Promise<void> => {
     const { runId, text, error } = await withContext({ metadata: { rerun_of: id } }, () =>
       send(request, left, (text) => write({ sample, text })),
     );
     // An answer that cannot be stored must not end the requests of the other samples.
-    const problem = await apply().then(
-      () => undefined,
-      (thrown) => `the answer could not be stored: ${messageOf(thrown)}`,
-    );
+    const problem = await apply().catch((thrown) => `the answer could not be stored: ${messageOf(thrown)}`);
     write({ sample, text, run_id: runId, trace_id: root.traceId, ...defined({ error: error ?? problem }) });
   };
   await withRun(root, () => Promise.all(Array.from({ length: samples }, (_, sample) => one(sample))));
@@ -106,7 +105,7 @@ async function exchangeOf({ store, scope }: Call, id: string): Promise<[RunDetai
   const outline = (await store.outline(scope, given.trace_id)).map((text): RunOutline => JSON.parse(text));
   const others = outline.filter(({ same_call_as: head }) => head === id);
   for (const run of [given, ...(await Promise.all(others.map((other) => store.details(scope, other.id))))]) {
-    const name = run?.attachments?.map((attachment) => attachment.name).findLast(isExchange);
+    const name = run?.attachments?.findLast((attachment) => EXCHANGE_NAME.test(attachment.name))?.name;
     const attachment = run && name && (await store.attachment(scope, run.id, name));
     const exchange = attachment && fieldsOf(parsedJson(new TextDecoder().decode(attachment.bytes)));
     if (run && exchange && isFields(exchange.request)) return [run, exchange as unknown as Exchange];
@@ -131,13 +130,4 @@ function changed(request: Fields, set: Fields): Fields {
     }
   }
   return copy;
-}
-
-function refusedIfNot<Result>(prepare: () => Result): Result {
-  try {
-    return prepare();
-  } catch (error) {
-    if (error instanceof CommandFailure) throw new HttpError(409, messageOf(error));
-    throw error;
-  }
 }

@@ -35,7 +35,7 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
         const answers: RerunEvent[] = [];
         for await (const answer of answersTo(source, await callIn(source, id), changes)) {
           answers.push(answer);
-          stdout.write(json ? `${visibleJson(JSON.stringify(answer))}\n` : `${await shown(source, answer)}\n`);
+          stdout.write(json ? `${visibleJson(JSON.stringify(answer))}\n` : `${await answerText(source, answer)}\n`);
         }
         const { trace_id: traceId, run_id: runId } = answers[0] ?? {};
         if (!json && traceId !== undefined)
@@ -64,13 +64,6 @@ export async function callIn(source: ReceiverSource, given: string): Promise<str
   throw new CommandFailure(`trace ${id} has ${counted(calls.length, 'model call')}; give the id of one${ids.join('')}`);
 }
 
-function assignment(text: string): [path: string, value: unknown] {
-  const [path, value] = pairOf(text);
-  if (path === '' || value === undefined)
-    throw new UsageError('expected --set <path>=<value>, for example temperature=0');
-  return [path, parsedJson(value)];
-}
-
 /** Sends a call again. Yields the last event of each sample. */
 export async function* answersTo(
   source: ReceiverSource,
@@ -82,19 +75,17 @@ export async function* answersTo(
 }
 
 /** Returns a line with the facts of an answer, and its text. */
-export async function shown(
-  source: ReceiverSource,
-  { sample, run_id: id, text = '', error }: RerunEvent,
-): Promise<string> {
+export async function answerText(source: ReceiverSource, answer: RerunEvent): Promise<string> {
+  const { sample, run_id: id, text = '', error } = answer;
   const run = id === undefined ? undefined : await source.details(id);
   const facts = run && [run.model, durationOf(run), ...usageTexts(run)];
-  const head = [`sample ${sample + 1}`, ...(facts ?? []), error && firstLine(run?.error ?? error)];
-  const lines = [
-    head
-      .filter(Boolean)
-      .map((fact) => visible(`${fact}`))
-      .join(' · '),
-    visibleLines(text),
-  ];
-  return lines.filter((line) => line !== '').join('\n');
+  const head = [`sample ${sample + 1}`, ...(facts ?? []), error && firstLine(run?.error ?? error)].filter(Boolean);
+  return [visible(head.join(' · ')), visibleLines(text)].filter(Boolean).join('\n');
+}
+
+function assignment(text: string): [path: string, value: unknown] {
+  const [path, value] = pairOf(text);
+  if (path === '' || value === undefined)
+    throw new UsageError('expected --set <path>=<value>, for example temperature=0');
+  return [path, parsedJson(value)];
 }

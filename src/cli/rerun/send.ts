@@ -8,11 +8,11 @@ import { MEANING } from '../../integrations/fetch/request.ts';
 import { defined, exactJson, type Fields, textOf } from '../../payload/fields.ts';
 import { MASK } from '../../payload/redaction/redact.ts';
 import { delay } from '../../platform/timers.ts';
+import { HttpError } from '../../receiver/http/http-error.ts';
 import type { Run } from '../../run/run.ts';
 import { currentRun } from '../../run/start-run.ts';
 import type { CallReader } from '../../services/call-reader.ts';
 import { messagesOfOutputs } from '../../services/conversation.ts';
-import { CommandFailure } from '../command-line.ts';
 import { keyHeader, type ServiceRules } from './service-key.ts';
 
 /** A request to a model service, with its key. */
@@ -23,7 +23,7 @@ export interface ServiceRequest {
   readonly body: string;
 }
 
-/** Returns what to send for a recorded call. Throws a `CommandFailure` if it cannot be sent. */
+/** Returns what to send for a recorded call. Throws an HTTP 409 error if it cannot be sent. */
 export function serviceRequest(
   { call = '', url = '', headers = {} }: Partial<Exchange>,
   request: Fields,
@@ -32,7 +32,7 @@ export function serviceRequest(
   const reader = readerNamed(call);
   const sent = sendable(url, request);
   if (reader === undefined || sent === undefined)
-    throw new CommandFailure('the address of the call is not recorded; runspan dev records calls with a JSON body');
+    throw new HttpError(409, 'the address of the call is not recorded; runspan dev records calls with a JSON body');
   // The key is sent in a header, so that a user, a password and masked values are left out.
   const address = Object.assign(new URL(sent.url), { username: '', password: '', hash: '' });
   const { searchParams } = address;
@@ -42,21 +42,9 @@ export function serviceRequest(
   return {
     reader,
     url: address.href,
-    headers: {
-      ...version,
-      ...recorded,
-      'content-type': 'application/json',
-      ...keyHeader(address, call, rules),
-    },
+    headers: { ...version, ...recorded, 'content-type': 'application/json', ...keyHeader(address, call, rules) },
     body: exactJson(sent.body),
   };
-}
-
-/** The run of a sent request, the text of the answer, and why it failed. */
-export interface SendResult {
-  readonly runId: string | undefined;
-  readonly text: string;
-  readonly error: string | undefined;
 }
 
 /** How often the text of an answer is reported, in milliseconds. */
@@ -66,12 +54,15 @@ const ANSWER_MAX_MS = 600_000;
 /** Time that a run has to end after its response, in milliseconds. A copy of an error response is read beside it. */
 const RUN_ENDS_MS = 2_000;
 
-/** Sends a request below the current run, which records it. `onText` gets the text of the answer so far. Never rejects. */
+/**
+ * Sends a request below the current run. Returns the id of the run that has recorded it, and why it failed. `onText` gets
+ * the text of the answer so far. Never rejects.
+ */
 export async function send(
   request: ServiceRequest,
   left: AbortSignal,
   onText: (text: string) => void,
-): Promise<SendResult> {
+): Promise<{ readonly text: string } & Readonly<Record<'runId' | 'error', string | undefined>>> {
   let run: Run | undefined;
   const fetched = exchangingFetch((...args) => {
     run = currentRun();

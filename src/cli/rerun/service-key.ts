@@ -1,7 +1,7 @@
 import { isKey, isLoopback } from '../../config/checker.ts';
 import { environment } from '../../platform/node.ts';
+import { HttpError } from '../../receiver/http/http-error.ts';
 import { keyOfFormat, variablesOf } from '../../services/keys.ts';
-import { CommandFailure } from '../command-line.ts';
 import { variablesInFiles } from '../doctor/project.ts';
 
 /** What decides where a recorded call may be sent. */
@@ -16,7 +16,7 @@ type Variables = NodeJS.Dict<string>;
 
 /**
  * Returns the header with the key for a call. A key goes only to an origin that the table of services lists for its
- * variable, that a variable `*_BASE_URL` beside it names, or that the user has named. Throws a `CommandFailure` for any
+ * variable, that a variable `*_BASE_URL` beside it names, or that the user has named. Throws an HTTP 409 error for any
  * other origin, and if the key of a listed service is missing. The key is in no error.
  */
 export function keyHeader(url: URL, call: string, rules: ServiceRules): Record<string, string> {
@@ -24,7 +24,8 @@ export function keyHeader(url: URL, call: string, rules: ServiceRules): Record<s
   const listed = variablesOf(origin);
   const { keys, isNamed } = keysFor(origin, call, rules);
   if (listed === undefined && !isNamed) {
-    throw new CommandFailure(
+    throw new HttpError(
+      409,
       // The command is not written out, because an imported trace may name the host `$(id)`.
       `nothing is sent to ${origin}, which is no known service, and which no variable such as OPENAI_BASE_URL names; start runspan dev with --allow-service if you trust it`,
     );
@@ -32,15 +33,16 @@ export function keyHeader(url: URL, call: string, rules: ServiceRules): Record<s
   const [name, value] = keys[0] ?? [];
   if (name === undefined || value === undefined) {
     if (isNamed || listed?.length === 0) return {};
-    throw new CommandFailure(
+    throw new HttpError(
+      409,
       `the key for ${origin} is missing: set ${listed?.[0]} in the environment of runspan dev, or in the file .env of its folder; a key whose *_BASE_URL names another service is not sent`,
     );
   }
   // The error of `fetch` for an invalid header contains the header.
   if (!isKey(value))
-    throw new CommandFailure(`the key in ${name} is not sent: it has a space or another character that no key has`);
+    throw new HttpError(409, `the key in ${name} is not sent: it has a space or another character that no key has`);
   if (url.protocol !== 'https:' && !isLoopback(url.hostname))
-    throw new CommandFailure(`the key is not sent to ${origin} over plain HTTP; use https`);
+    throw new HttpError(409, `the key is not sent to ${origin} over plain HTTP; use https`);
   const header = name.startsWith('AZURE_') ? 'api-key' : (keyOfFormat(call)?.header ?? 'authorization');
   return { [header]: header === 'authorization' ? `Bearer ${value}` : value };
 }
@@ -80,10 +82,8 @@ function keysIn(names: readonly string[], sources: readonly Variables[]): Key[] 
 /** Returns the variables for keys whose service has another address, with the origin: `OPENAI_BASE_URL` for `OPENAI_API_KEY`. */
 function basesIn(source: Variables): Key[] {
   return Object.entries(source).flatMap(([name, value = '']): Key[] => {
-    const [, prefix = AZURE.exec(name)?.[1]] = /^(\w+)_BASE_URL$/.exec(name) ?? [];
+    const [prefix] = /^\w+(?=_BASE_URL$)|^AZURE_OPENAI(?=_ENDPOINT$)/.exec(name) ?? [];
     if (prefix === undefined || !URL.canParse(value)) return [];
     return [[`${prefix.replace(/^GOOGLE_(?=GEMINI$)/, '')}_API_KEY`, new URL(value).origin]];
   });
 }
-
-const AZURE = /^(AZURE_OPENAI)_ENDPOINT$/;

@@ -1,11 +1,10 @@
 import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { appendWhole, readWhole, systemFs } from '../../delivery/spool/fs.ts';
-import { isFields, parsedJson } from '../../payload/fields.ts';
+import { exampleIn, SET_NAME, setFile } from '../../replay/run-set.ts';
 import { CommandFailure, UsageError } from '../command-line.ts';
 
 const FOLDER = 'runspan-sets';
-const NAME = /^(?!\.)(?!.*\.\.)[A-Za-z0-9._-]{1,64}$/;
 const BYTES_MAX = 64 * 1024 * 1024;
 
 type Added = { readonly added: number; readonly kept: number; readonly file: string };
@@ -15,8 +14,8 @@ type Added = { readonly added: number; readonly kept: number; readonly file: str
  * person may have edited them: `kept` is the number of runs that the set already has. Throws if the file cannot be used.
  */
 export function appendExamples(folder: string, name: string, examples: ReadonlyMap<string, string>): Added {
-  if (!NAME.test(name)) throw new UsageError('the name has 1 to 64 letters, digits, . _ -, no .. or leading dot');
-  const file = `${FOLDER}/${name}.jsonl`;
+  if (!SET_NAME.test(name)) throw new UsageError('the name has 1 to 64 letters, digits, . _ -, no .. or leading dot');
+  const file = setFile(name);
   mkdirSync(join(folder, FOLDER), { recursive: true });
   if (!isFolder(join(folder, FOLDER))) throw new CommandFailure(`${FOLDER} is a symbolic link`);
   const { O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_RDWR } = constants;
@@ -43,7 +42,7 @@ export function setsIn(folder: string): { readonly name: string; readonly exampl
   const path = join(folder, FOLDER);
   return (isFolder(path) ? readdirSync(path) : []).flatMap((file) => {
     const [, name = ''] = /^(.*)\.jsonl$/.exec(file) ?? [];
-    const found = NAME.test(name) ? readWhole(systemFs, join(path, file), BYTES_MAX) : undefined;
+    const found = SET_NAME.test(name) ? readWhole(systemFs, join(path, file), BYTES_MAX) : undefined;
     return found === undefined ? [] : { name, examples: `${found.bytes}`.split('\n').filter(isFilled).length };
   });
 }
@@ -54,8 +53,7 @@ const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: fa
 const isFilled = (line: string): boolean => line.trim() !== '';
 
 function runIdIn(line: string, place: string): unknown {
-  // `trim` also removes a byte order mark.
-  const example = parsedJson(line.trim());
-  if (!isFields(example)) throw new CommandFailure(`${place} is no JSON object`);
+  const example = exampleIn(line);
+  if (example === undefined) throw new CommandFailure(`${place} is no JSON object`);
   return example.source_run_id;
 }

@@ -11,9 +11,10 @@ import { MemoryStore } from '../../receiver/store/memory-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { fixtureText } from '../../replay/fixture.ts';
 import { fixtureOf, recordedTrace } from '../../replay/fixture-of.ts';
-import { asCode, type CaseReport, isBad, readSet, scoresIn, setFixture } from '../../replay/run-set.ts';
+import { type CaseResult, cellOf, isBad, readSet, resultIn, setFixture } from '../../replay/run-set.ts';
 import type { ExportedRun } from '../../replay/trace-calls.ts';
 import { isRunId } from '../../run/ids.ts';
+import type { RunRecord } from '../../run/record.ts';
 import { type CommandContext, UsageError } from '../command-line.ts';
 import { runChild } from '../dev/child.ts';
 import { findSource, type SourceOptions, withSource } from '../query/run-source.ts';
@@ -33,7 +34,7 @@ export async function gate(
   const log = (line: string): void => void stderr.write(`runspan: ${visible(line)}\n`);
   const tell = (error: unknown): undefined => void log(messageOf(error));
   const ids = [...readSet(set).keys()];
-  const before = baseline === undefined ? undefined : resultsIn(baseline);
+  const before = baseline === undefined ? undefined : baselineIn(baseline);
   const hasFixture = (id: string): boolean => existsSync(setFixture(set, id));
   if (!ids.every(hasFixture))
     await withSource(options, async (source) => {
@@ -47,15 +48,15 @@ export async function gate(
     return endAs(1);
   }
   const { ending, reports } = await tested(set, `${syntax.command} ${file}`, isLive);
-  const end = `the test ended with ${ending}`;
-  const results = ids.map((id): CaseReport => {
-    const text = isLive || hasFixture(id) ? `failed ${asCode(end)}` : 'not run';
-    return reports.findLast((report) => report.id === id) ?? { set, id, text, runs: [] };
-  });
+  const problem = `the test ended with ${ending}`;
+  const results = new Map<string, CaseResult | undefined>(
+    ids.map((id) => [id, isLive || hasFixture(id) ? { problem, scores: [] } : undefined]),
+  );
+  for (const [, id, result] of reports) results.set(id, result);
   const address = await stored(results, options).catch(tell);
   const { table, isGood } = await tableOf(results, before, address);
   stdout.write(table);
-  if (ending !== 0) log(end);
+  if (ending !== 0) log(problem);
   if (ending !== 0 || !isGood) endAs(1);
 }
 
@@ -85,20 +86,24 @@ async function tested(set: string, command: string, isLive: boolean) {
     const ending = await runChild(command.split(' ') as [string], env, 'stderr');
     // If the test was killed, the last line may be incomplete.
     const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
-    const reports = lines.map((line) => JSON.parse(line) as CaseReport);
-    return { ending, reports: reports.filter((report) => report.set === set) };
+    const reports = lines.map((line) => JSON.parse(line) as [set: string, id: string, CaseResult]);
+    return { ending, reports: reports.filter(([name]) => name === set) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
+/** Results by the ids of the cases. Undefined for a case that has not run. */
+type Results = ReadonlyMap<string, CaseResult | undefined>;
+
 /** Stores runs and scores in a receiver. Returns its address, or undefined if there is none. */
-async function stored(results: readonly CaseReport[], options: SourceOptions): Promise<string | undefined> {
+async function stored(results: Results, options: SourceOptions): Promise<string | undefined> {
   const receiver = await findSource(options).catch(() => '');
-  const runs = results.flatMap((result) => result.runs);
+  const cases = [...results.values()].flatMap((result) => result ?? []);
+  const runs = cases.flatMap((result) => result.runs ?? []);
   if (typeof receiver === 'string' || runs.length === 0) return undefined;
-  const feedback = results.flatMap(({ text, runs: [root] }) =>
-    [...scoresIn(text)].flatMap(([key, score]) => (key === '' ? [] : { run_id: root?.id, key, score })),
+  const feedback = cases.flatMap(({ scores, runs: [root] = [] }) =>
+    scores.map(({ name, value }) => ({ run_id: root?.id, key: name, score: value })),
   );
   await receiver.import(JSON.stringify({ format: FORMAT, version: VERSION, feedback, runs }));
   return receiver.address;
@@ -107,48 +112,49 @@ async function stored(results: readonly CaseReport[], options: SourceOptions): P
 const row = (...cells: readonly string[]): string => `| ${cells.join(' | ')} |\n`;
 
 /** Returns a table in Markdown with a line of totals, and whether a case was judged and none is worse. */
-async function tableOf(results: readonly CaseReport[], before?: ReadonlyMap<string, string>, address?: string) {
+async function tableOf(results: Results, before?: Results, address?: string) {
   const all: RunOutline[] = [];
-  const judged = results.filter(({ text }) => scoresIn(text).size > 1).length;
-  let worse = 0;
+  let [judged, worse] = [0, 0];
   let table = row('case', 'before', 'now', 'tokens', 'cost', 'trace') + row(...Array<string>(6).fill('---'));
-  for (const result of results) {
-    const { id, text, runs } = result;
-    const was = before?.get(id);
-    const isWorse = before === undefined ? isBad(result) : was !== undefined && isLower(text, was);
+  for (const [id, result] of results) {
+    const was = before?.has(id) ? cellOf(before.get(id)) : before && 'new';
+    const isWorse = before === undefined ? isBad(result) : isLower(result, before.get(id));
+    const { runs = [], scores = [] } = result ?? {};
     const outline = await outlineOf(runs);
     const [tokens = '–', cost = '–'] = sumTexts(outline);
     const link = address && runs[0] ? `[trace](${address}/?trace=${runs[0].trace_id})` : '–';
-    table += row(`\`${id}\``, was ?? (before ? 'new' : '–'), `${isWorse ? '❌ ' : ''}${text}`, tokens, cost, link);
+    table += row(`\`${id}\``, was ?? '–', `${isWorse ? '❌ ' : ''}${cellOf(result)}`, tokens, cost, link);
+    judged += Number(scores.length > 0);
     worse += Number(isWorse);
     all.push(...outline);
   }
   for (const [id, was] of before ?? [])
-    if (results.every((result) => result.id !== id)) table += row(`\`${id}\``, was, 'gone', '–', '–', '–');
-  const counts = [counted(results.length, 'case'), `${judged} judged`, `${worse} ${before ? 'worse' : 'failed'}`];
+    if (!results.has(id)) table += row(`\`${id}\``, cellOf(was), 'gone', '–', '–', '–');
+  const counts = [counted(results.size, 'case'), `${judged} judged`, `${worse} ${before ? 'worse' : 'failed'}`];
   table += `\n${[...counts, ...sumTexts(all)].join(', ')}\n`;
   return { table, isGood: judged > 0 && worse === 0 };
 }
 
-/** Whether a score has fallen. A number is compared with `true` as 1 and `false` as 0. */
-function isLower(text: string, before: string): boolean {
-  const scores = scoresIn(text);
-  return [...scoresIn(before)].some(([name, was]) => Number(scores.get(name) ?? was) < Number(was));
+/** Whether a case fails that did not fail, or a score has fallen. `true` is compared as 1, and `false` as 0. */
+function isLower(now: CaseResult | undefined, was: CaseResult | undefined): boolean {
+  if (now === undefined || was === undefined || was.problem !== undefined) return false;
+  if (now.problem !== undefined) return true;
+  const scores = new Map(now.scores.map(({ name, value }) => [name, value]));
+  return was.scores.some(({ name, value }) => Number(scores.get(name) ?? value) < Number(value));
 }
 
 /** Reads the results in a table that this command has printed, by the ids of the cases. Throws if there is none. */
-function resultsIn(file: string): ReadonlyMap<string, string> {
+function baselineIn(file: string): Results {
   const lines = (ignoreErrors(() => readFileSync(file, 'utf8')) ?? '').split(/\r?\n/);
-  const rows = lines.map((line) => line.split('|').map((cell) => cell.trim().replace(/ `[^`]*`|❌ /g, '')));
+  const rows = lines.map((line) => line.split('|').map((cell) => cell.trim()));
   const cases = rows.filter(([, id = '', , now]) => /^`.+`$/.test(id) && now !== 'gone');
-  const results = new Map(cases.map(([, id = '', , now = '']) => [id.slice(1, -1), now]));
-  for (const result of results.values()) scoresIn(result);
+  const results = new Map(cases.map(([, id = '', , now = '']) => [id.slice(1, -1), resultIn(now)]));
   if (results.size === 0) throw new UsageError(`${visible(file)} contains no table of runspan test --set`);
   return results;
 }
 
 /** Returns the runs of a case as a receiver shows them. */
-async function outlineOf(runs: CaseReport['runs']): Promise<RunOutline[]> {
+async function outlineOf(runs: readonly RunRecord[]): Promise<RunOutline[]> {
   const store = new MemoryStore();
   const operations = runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] }) as const);
   await store.apply(DEFAULT_SCOPE, operations);

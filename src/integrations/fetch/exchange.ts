@@ -121,11 +121,6 @@ export function changesPayloads({ hooks, payload }: CapturePolicy): boolean {
   return hooks !== undefined || payload.redaction?.root !== undefined || payload.isInline === true;
 }
 
-/** Whether an attachment of this name may be an exchange. If a run sends several requests, the second is `exchange-2`. */
-export function isExchange(name: string): boolean {
-  return /^exchange(-\d+)?$/.test(name);
-}
-
 /** Returns a sink for a run that follows a response without being sent. */
 export function unsent(run: Run): RunSink {
   const { isOff: _, ...sink } = noopSink;

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { defined, fieldsOf, firstText, listOf } from '../../payload/fields.ts';
 import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
 import type { RunDetails, RunOutline, RunSummary } from '../../receiver/domain/run-view.ts';
+import { EXCHANGE_NAME } from '../../services/conversation.ts';
 import { api, get, mayChange } from '../data/api.ts';
 import { metadataCondition } from '../data/filter.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
@@ -243,5 +244,5 @@ export function RerunLine({ run, base }: { run: RunSummary; base: string }): JSX
 
 /** Returns the name of the attachment with the last request and response of a run. */
 export function exchangeOf({ attachments = [] }: RunDetails): string | undefined {
-  return attachments.findLast(({ name }) => /^exchange(-\d+)?$/.test(name))?.name;
+  return attachments.findLast(({ name }) => EXCHANGE_NAME.test(name))?.name;
 }
