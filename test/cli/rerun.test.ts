@@ -339,8 +339,10 @@ it('runspan rerun prints the answers', async () => {
   const failed = await run(idOf(1), '--model', 'bad');
   expect(failed).toMatchObject({
     code: 1,
-    stdout: expect.stringMatching(/^sample 1 · bad · _ ms · HTTP 404: no such model\n/),
+    stdout: `sample 1 · bad · _ ms · HTTP 404: no such model\n${url}/?trace=<id>\n`,
   });
+  const { stdout: calls } = await run(idOf(1), '--model', 'looks');
+  expect(calls.split('\n')[1]).toBe('→ look("sky")');
   const json = await run(idOf(1), '--json');
   expect(JSON.parse(json.stdout)).toEqual({ sample: 0, text: 'Yes, today.', run_id: '<id>', trace_id: '<id>' });
   expect(await run(idOf(2))).toMatchObject({ code: 1, stderr: expect.stringContaining('is not recorded') });
