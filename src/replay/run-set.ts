@@ -62,8 +62,10 @@ export async function runSet(name: string, options: SetOptions): Promise<void> {
     for (const [id, example] of readSet(name)) {
       const fixture = setFixture(name, id);
       if (!isLive && !existsSync(fixture)) continue;
-      const recorded = isLive ? LIVE : parseFixture(readFileSync(fixture, 'utf8'), fixture);
-      const result = await resultOf({ ...recorded, mode: 'strict', name: `${name} · ${id}` }, example, options);
+      const recorded = async () => (isLive ? LIVE : parseFixture(readFileSync(fixture, 'utf8'), fixture));
+      const result = await recorded()
+        .then((job) => resultOf({ ...job, mode: 'strict', name: `${name} · ${id}` }, example, options))
+        .catch((error: unknown) => ({ text: `failed ${asCode(messageOf(error))}`, runs: [] }));
       reports.push({ set: name, id, ...result });
       if (file !== undefined) appendFileSync(file, `${JSON.stringify(reports.at(-1))}\n`);
     }
@@ -141,13 +143,15 @@ export function readSet(set: string): Map<string, SetExample> {
   const file = `runspan-sets/${set}.jsonl`;
   for (const [at, line] of readFileSync(file, 'utf8').split('\n').entries()) {
     if (line.trim() === '') continue;
-    const example = ignoreErrors(() => JSON.parse(line) as SetExample);
+    // `trim` also removes a byte order mark.
+    const example = ignoreErrors(() => JSON.parse(line.trim()) as SetExample);
     const { inputs, metadata, source_run_id: id = metadata?.name } = example ?? {};
     const hash = createHash('sha256').update(`${JSON.stringify(inputs)}`);
     const isId = typeof id === 'string' && /^(?!.*\.\.)[\w.-]{1,64}$/.test(id);
     const key = isId ? id : hash.digest('hex').slice(0, 12);
-    if (example === undefined || !isFields(inputs) || examples.has(key))
-      throw invalid(`line ${at + 1} of ${file} to be another example`);
+    const place = `line ${at + 1} of ${file}`;
+    if (example === undefined || !isFields(inputs)) throw invalid(`${place} to be a JSON object with \`inputs\``);
+    if (examples.has(key)) throw invalid(`${place} to be another example than ${key}`);
     examples.set(key, example);
   }
   return examples;
