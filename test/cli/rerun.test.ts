@@ -345,6 +345,10 @@ it('runspan rerun prints the answers', async () => {
   expect(calls.split('\n')[1]).toBe('→ look("sky")');
   const json = await run(idOf(1), '--json');
   expect(JSON.parse(json.stdout)).toEqual({ sample: 0, text: 'Yes, today.', run_id: '<id>', trace_id: '<id>' });
+  service.server.close();
+  service.server.closeAllConnections();
+  const unreachable = /^sample 1 · small · _ ms · TypeError: fetch failed ← Error: connect ECONNREFUSED /;
+  expect(await run(idOf(1))).toMatchObject({ code: 1, stdout: expect.stringMatching(unreachable) });
   expect(await run(idOf(2))).toMatchObject({ code: 1, stderr: expect.stringContaining('is not recorded') });
   expect(await run(idOf(1), '--set', 'x')).toMatchObject({
     code: 2,

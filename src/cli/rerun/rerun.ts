@@ -1,6 +1,7 @@
 import type { Command } from '@commander-js/extra-typings';
-import { firstLine, visible, visibleJson } from '../../base/text.ts';
+import { visible, visibleJson } from '../../base/text.ts';
 import { type Fields, parsedJson } from '../../payload/fields.ts';
+import { headlineOf } from '../../receiver/domain/headline.ts';
 import { outputsPreview } from '../../receiver/domain/preview.ts';
 import { pagePath } from '../../run/page-path.ts';
 import { type CommandContext, CommandFailure, collect, pairOf, UsageError, wholeNumber } from '../command-line.ts';
@@ -95,7 +96,7 @@ export async function shown(
   const json = run && text === '' && error === undefined ? await source.payload(run.id, 'outputs') : undefined;
   const calls = outputsPreview({ outputs: parsedJson(json) as Fields });
   const facts = run && [run.model, durationOf(run), ...usageTexts(run)];
-  const head = [`sample ${sample + 1}`, ...(facts ?? []), error && firstLine(run?.error ?? error)];
+  const head = [`sample ${sample + 1}`, ...(facts ?? []), error && headlineOf(run?.error ?? error)];
   const lines = [
     head
       .filter(Boolean)
