@@ -67,8 +67,10 @@ export async function runSet(name: string, options: SetOptions): Promise<void> {
     for (const [id, example] of readSet(name)) {
       const fixture = setFixture(name, id);
       if (!isLive && !existsSync(fixture)) continue;
-      const recorded = isLive ? LIVE : parseFixture(readFileSync(fixture, 'utf8'), fixture);
-      const result = await resultOf({ ...recorded, mode: 'strict', name: `${name} · ${id}` }, example, options);
+      const recorded = async () => (isLive ? LIVE : parseFixture(readFileSync(fixture, 'utf8'), fixture));
+      const result = await recorded()
+        .then((job) => resultOf({ ...job, mode: 'strict', name: `${name} · ${id}` }, example, options))
+        .catch((error: unknown): CaseResult => ({ problem: messageOf(error), scores: [] }));
       results.set(id, result);
       if (file !== undefined) appendFileSync(file, `${JSON.stringify([name, id, result])}\n`);
     }
@@ -169,8 +171,9 @@ export function readSet(set: string): Map<string, SetExample> {
     const { inputs, metadata, source_run_id: id = metadata?.name } = example ?? {};
     const hash = createHash('sha256').update(`${JSON.stringify(inputs)}`);
     const key = typeof id === 'string' && SET_NAME.test(id) ? id : hash.digest('hex').slice(0, 12);
-    if (example === undefined || !isFields(inputs) || examples.has(key))
-      throw invalid(`line ${at + 1} of ${file} to be another example`);
+    const place = `line ${at + 1} of ${file}`;
+    if (example === undefined || !isFields(inputs)) throw invalid(`${place} to be a JSON object with \`inputs\``);
+    if (examples.has(key)) throw invalid(`${place} to be another example than ${key}`);
     examples.set(key, example);
   }
   return examples;

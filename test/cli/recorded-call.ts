@@ -19,7 +19,9 @@ const answer: Respond = ({ model }, response) => {
   if (model === 'moved') return response.writeHead(307, { location: '/moved' }).end();
   if (model === 'bad') return response.writeHead(404).end('{"error":{"message":"no such model"}}');
   const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
-  const choices = [{ index: 0, message: { role: 'assistant', content: 'Yes, today.' }, finish_reason: 'stop' }];
+  const tool_calls = [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{"at":"sky"}' } }];
+  const said = model === 'looks' ? { content: null, tool_calls } : { content: 'Yes, today.' };
+  const choices = [{ index: 0, message: { role: 'assistant', ...said }, finish_reason: 'stop' }];
   response.setHeader('content-type', 'application/json');
   return response.end(JSON.stringify({ id: 'x', object: 'chat.completion', model, choices, usage }));
 };

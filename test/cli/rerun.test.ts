@@ -211,12 +211,16 @@ it('runspan rerun prints the answers', async () => {
   expect(await rerun(...given)).toEqual({ code: 0, stdout, stderr: '' });
   expect(JSON.parse(service.seen[0]?.body ?? '')).toEqual({ ...REQUEST, model: 'large', temperature: 0, user: 'ada' });
   const failed = await rerun(idOf(1), '--model', 'bad');
-  expect([failed.code, failed.stdout]).toEqual([
-    1,
-    expect.stringMatching(/^sample 1 · bad · _ ms · HTTP 404: no such model\n/),
-  ]);
+  const refused = `sample 1 · bad · _ ms · HTTP 404: no such model\n${url}/?trace=<id>\n`;
+  expect([failed.code, failed.stdout]).toEqual([1, refused]);
+  const { stdout: calls } = await rerun(idOf(1), '--model', 'looks');
+  expect(calls.split('\n')[1]).toBe('→ look("sky")');
   const json = await rerun(idOf(1), '--json');
   expect(JSON.parse(json.stdout)).toEqual({ sample: 0, text: 'Yes, today.', run_id: '<id>', trace_id: '<id>' });
+  service.server.close();
+  service.server.closeAllConnections();
+  const unreachable = /^sample 1 · small · _ ms · TypeError: fetch failed ← Error: connect ECONNREFUSED /;
+  expect(await rerun(idOf(1))).toMatchObject({ code: 1, stdout: expect.stringMatching(unreachable) });
   expect(await rerun(idOf(2))).toMatchObject({ code: 1, stderr: expect.stringContaining('is not recorded') });
   expect(await rerun(idOf(1), '--set', 'x')).toMatchObject({
     code: 2,

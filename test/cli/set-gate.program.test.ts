@@ -181,6 +181,32 @@ describe('runspan test --set', () => {
     expect(questions).toEqual(['Oslo?!', 'Bern?!']);
   });
 
+  it('names a line that is no example, and reads a set with a byte order mark', async () => {
+    const project = await makeProject([OSLO]);
+    const ended = async (text: string) => {
+      project.write('runspan-sets/weather.jsonl', text);
+      const { code, stderr } = await project.gate();
+      return [code, stderr.split('\n')[0]];
+    };
+    const isNone = 'runspan: expected line 2 of runspan-sets/weather.jsonl to be ';
+    for (const bad of ['{"inputs":', 'null', '{"outputs":{}}', '{"inputs":"a"}'])
+      expect(await ended(`${OSLO}\n${bad}\n`)).toEqual([2, `${isNone}a JSON object with \`inputs\``]);
+    expect(await ended(`${OSLO}\n${OSLO}\n`)).toEqual([2, `${isNone}another example than ${idOf(1)}`]);
+    expect(await ended(`\uFEFF${OSLO}\r\n\r\n`)).toEqual([0, `runspan: wrote ${fixture(1)}`]);
+  });
+
+  it('fails only the case whose fixture is broken', async () => {
+    const project = await makeProject([OSLO, ROME]);
+    await project.gate();
+    project.write(fixture(1), '{');
+    const { code, lines } = await project.gate();
+    expect([code, lines[2]]).toEqual([
+      1,
+      expect.stringContaining(`❌ failed \`Expected ${fixture(1)} to be a fixture `),
+    ]);
+    expect(lines[3]).toContain('| same: true |');
+  });
+
   it('needs no receiver once the fixtures are written, and runs a classifier that returns false', async () => {
     const project = await makeProject([OSLO], 'same: ({ outputs }) => outputs.outputs === false', {
       'app.mjs': APP.replace('message.content;', "message.content === 'rainy';"),

@@ -1,6 +1,8 @@
 import type { Command } from '@commander-js/extra-typings';
-import { firstLine, visible, visibleJson } from '../../base/text.ts';
-import { parsedJson } from '../../payload/fields.ts';
+import { visible, visibleJson } from '../../base/text.ts';
+import { type Fields, parsedJson } from '../../payload/fields.ts';
+import { headlineOf } from '../../receiver/domain/headline.ts';
+import { outputsPreview } from '../../receiver/domain/preview.ts';
 import { pagePath } from '../../run/page-path.ts';
 import { type CommandContext, CommandFailure, collect, pairOf, UsageError, wholeNumber } from '../command-line.ts';
 import { ReceiverSource, withSource, withSourceOptions } from '../query/run-source.ts';
@@ -37,11 +39,10 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
           answers.push(answer);
           stdout.write(json ? `${visibleJson(JSON.stringify(answer))}\n` : `${await answerText(source, answer)}\n`);
         }
-        const { trace_id: traceId, run_id: runId } = answers[0] ?? {};
-        if (!json && traceId !== undefined)
-          stdout.write(
-            `${source.address}${pagePath({ id: traceId, traceId })}\nKeep it: npx runspan set add <name> run:${runId} --runs\n`,
-          );
+        const traceId = answers[0]?.trace_id;
+        if (!json && traceId !== undefined) stdout.write(`${source.address}${pagePath({ id: traceId, traceId })}\n`);
+        const { run_id: runId } = answers.find(({ error }) => error === undefined) ?? {};
+        if (!json && runId !== undefined) stdout.write(`Keep it: npx runspan set add <name> run:${runId} --runs\n`);
         if (answers.length < samples || answers.some(({ error }) => error !== undefined)) endAs(1);
       });
     });
@@ -74,13 +75,15 @@ export async function* answersTo(
   for await (const event of source.rerun(runId, changes, signal)) if (event.trace_id !== undefined) yield event;
 }
 
-/** Returns a line with the facts of an answer, and its text. */
+/** Returns a line with the facts of an answer, and its text, or else its tool calls. */
 export async function answerText(source: ReceiverSource, answer: RerunEvent): Promise<string> {
   const { sample, run_id: id, text = '', error } = answer;
   const run = id === undefined ? undefined : await source.details(id);
+  const json = run && text === '' && error === undefined ? await source.payload(run.id, 'outputs') : undefined;
+  const calls = outputsPreview({ outputs: parsedJson(json) as Fields });
   const facts = run && [run.model, durationOf(run), ...usageTexts(run)];
-  const head = [`sample ${sample + 1}`, ...(facts ?? []), error && firstLine(run?.error ?? error)].filter(Boolean);
-  return [visible(head.join(' · ')), visibleLines(text)].filter(Boolean).join('\n');
+  const head = [`sample ${sample + 1}`, ...(facts ?? []), error && headlineOf(run?.error ?? error)].filter(Boolean);
+  return [visible(head.join(' · ')), visibleLines(text || (calls ?? ''))].filter(Boolean).join('\n');
 }
 
 function assignment(text: string): [path: string, value: unknown] {
