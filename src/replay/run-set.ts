@@ -64,8 +64,9 @@ export async function runSet(name: string, options: SetOptions): Promise<void> {
       if (!isLive && !existsSync(fixture)) continue;
       const recorded = isLive ? LIVE : parseFixture(readFileSync(fixture, 'utf8'), fixture);
       const result = await resultOf({ ...recorded, mode: 'strict', name: `${name} · ${id}` }, example, options);
-      reports.push({ set: name, id, ...result });
-      if (file !== undefined) appendFileSync(file, `${JSON.stringify(reports.at(-1))}\n`);
+      if (file !== undefined) appendFileSync(file, `${JSON.stringify({ set: name, id, ...result })}\n`);
+      // The runs of all cases may not fit into memory.
+      reports.push({ set: name, id, text: result.text, runs: [] });
     }
   } finally {
     release(false);
@@ -80,12 +81,13 @@ const LIVE: ReplayJob = { runspan: 1, name: '', trace: '', mode: 'strict', input
 
 async function resultOf(job: ReplayJob, example: SetExample, { run, scores }: SetOptions) {
   const { inThisProcess } = await import('./in-process.ts');
-  const { inputs } = example;
+  // Many programs add messages to their inputs. The scores get the example as it is in the set.
+  const given: SetExample = JSON.parse(JSON.stringify(example));
   const failures: string[] = [];
   const result = await inThisProcess(job, async () => {
-    const root = startRun({ name: job.name, inputs, root: true });
+    const root = startRun({ name: job.name, inputs: given.inputs, root: true });
     try {
-      const returned = await withRun(root, () => run(inputs, example));
+      const returned = await withRun(root, () => run(given.inputs, given));
       root.end(returned);
       if (returned === false) failures.push('run returned false');
     } catch (error) {
@@ -103,8 +105,9 @@ async function resultOf(job: ReplayJob, example: SetExample, { run, scores }: Se
   }
   if (failures.length > 0) return { text: `failed ${asCode(failures.join('; '))}`, runs };
   const texts: string[] = [];
+  const judgedJson = JSON.stringify({ example, outputs: runs[0]?.outputs ?? {} });
   for (const [name, score] of Object.entries(scores)) {
-    const judged = Promise.resolve({ example, outputs: runs[0]?.outputs ?? {} }).then(score);
+    const judged = Promise.resolve(JSON.parse(judgedJson)).then(score);
     const value: unknown = await judged.catch(messageOf);
     const isScore = typeof value === 'boolean' || numberOf(value) !== undefined;
     texts.push(isScore ? `${name}: ${value}` : `${name}: false ${asCode(safeText(value))}`);
@@ -141,7 +144,7 @@ export function readSet(set: string): Map<string, SetExample> {
   const file = `runspan-sets/${set}.jsonl`;
   for (const [at, line] of readFileSync(file, 'utf8').split('\n').entries()) {
     if (line.trim() === '') continue;
-    const example = ignoreErrors(() => JSON.parse(line) as SetExample);
+    const example = ignoreErrors(() => JSON.parse(line.trim()) as SetExample);
     const { inputs, metadata, source_run_id: id = metadata?.name } = example ?? {};
     const hash = createHash('sha256').update(`${JSON.stringify(inputs)}`);
     const isId = typeof id === 'string' && /^(?!.*\.\.)[\w.-]{1,64}$/.test(id);

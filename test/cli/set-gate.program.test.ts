@@ -166,6 +166,21 @@ describe('runspan test --set', () => {
     expect((await project.gate(['--baseline', 'none.md'])).code).toBe(2);
   });
 
+  it('judges and stores what was returned, although programs and scores change the values that they get', async () => {
+    const scores = `sorted: ({ outputs }) => outputs.list.sort()[1] === 3,
+      same: ({ outputs, example }) => outputs.list[0] === 3 && example.inputs.question === 'Oslo?'`;
+    const project = await makeProject([`\uFEFF${OSLO}`], scores);
+    const changing = testWith(scores)
+      .replace('({ question })', '(inputs)')
+      .replace('question)', 'inputs.question).then(() => ({ list: [3, 1, delete inputs.question] }))');
+    project.write('test/weather.set.test.mjs', changing);
+    const { code, lines } = await project.gate();
+    expect([code, lines[2]]).toEqual([0, expect.stringContaining('| sorted: true, same: true |')]);
+    const { items } = await project.store.traces(DEFAULT_SCOPE, parsedQuery({ limit: 1 }, 'traces'));
+    const outputs = await project.store.payload(DEFAULT_SCOPE, `${items[0]?.id}`, 'outputs');
+    expect(outputs).toBe('{"list":[3,1,true]}');
+  });
+
   it('says that a request differs, and sends the requests with --live', async () => {
     const project = await makeProject([OSLO, BERN], 'some: ({ outputs }) => outputs.outputs.length > 0', {
       'app.mjs': APP.replace('content: question', "content: question + '!'"),
