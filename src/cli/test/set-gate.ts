@@ -34,6 +34,8 @@ export async function gate(
   const tell = (error: unknown): undefined => void log(messageOf(error));
   const ids = [...readSet(set).keys()];
   const before = baseline === undefined ? undefined : resultsIn(baseline);
+  if (before !== undefined && !ids.some((id) => before.has(id)))
+    throw new UsageError(`${visible(`${baseline}`)} has no case of the set ${set}`);
   const hasFixture = (id: string): boolean => existsSync(setFixture(set, id));
   if (!ids.every(hasFixture))
     await withSource(options, async (source) => {
@@ -46,11 +48,13 @@ export async function gate(
     log(`wrote ${file}; complete the TODO in it, and run the command again`);
     return endAs(1);
   }
-  const { ending, reports } = await tested(set, `${syntax.command} ${file}`, isLive);
+  const { ending, reports } = await tested(set, [...syntax.command.split(' '), file], isLive);
   const end = `the test ended with ${ending}`;
   const results = ids.map((id): CaseReport => {
-    const text = isLive || hasFixture(id) ? `failed ${asCode(end)}` : 'not run';
-    return reports.findLast((report) => report.id === id) ?? { set, id, text, runs: [] };
+    const [report, ...others] = reports.filter((one) => one.id === id);
+    if (report !== undefined && others.length === 0) return report;
+    const reason = report === undefined ? end : 'the test runs the set more than once';
+    return { set, id, text: isLive || hasFixture(id) ? `failed ${asCode(reason)}` : 'not run', runs: [] };
   });
   const address = await stored(results, options).catch(tell);
   const { table, isGood } = await tableOf(results, before, address);
@@ -76,13 +80,13 @@ async function writeFixture(set: string, id: string, source: RunSource): Promise
 }
 
 /** Runs a test, whose output goes to standard error, and returns the reports of the cases that have ended. */
-async function tested(set: string, command: string, isLive: boolean) {
+async function tested(set: string, command: readonly string[], isLive: boolean) {
   const folder = mkdtempSync(join(tmpdir(), 'runspan-set-'));
   try {
     const file = join(folder, 'report.jsonl');
     writeFileSync(file, '');
     const env = environmentWith({ RUNSPAN_SET_REPORT: file, RUNSPAN_SET_LIVE: `${isLive}` });
-    const ending = await runChild(command.split(' ') as [string], env, 'stderr');
+    const ending = await runChild(command as [string], env, 'stderr');
     // If the test was killed, the last line may be incomplete.
     const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
     const reports = lines.map((line) => JSON.parse(line) as CaseReport);
@@ -115,7 +119,7 @@ async function tableOf(results: readonly CaseReport[], before?: ReadonlyMap<stri
   for (const result of results) {
     const { id, text, runs } = result;
     const was = before?.get(id);
-    const isWorse = before === undefined ? isBad(result) : was !== undefined && isLower(text, was);
+    const isWorse = was === undefined ? isBad(result) : isLower(text, was);
     const outline = await outlineOf(runs);
     const [tokens = '–', cost = '–'] = sumTexts(outline);
     const link = address && runs[0] ? `[trace](${address}/?trace=${runs[0].trace_id})` : '–';
@@ -130,10 +134,10 @@ async function tableOf(results: readonly CaseReport[], before?: ReadonlyMap<stri
   return { table, isGood: judged > 0 && worse === 0 };
 }
 
-/** Whether a score has fallen. A number is compared with `true` as 1 and `false` as 0. */
+/** Whether a score has fallen, or is missing. A number is compared with `true` as 1 and `false` as 0. */
 function isLower(text: string, before: string): boolean {
   const scores = scoresIn(text);
-  return [...scoresIn(before)].some(([name, was]) => Number(scores.get(name) ?? was) < Number(was));
+  return [...scoresIn(before)].some(([name, was]) => Number(scores.get(name) ?? -Infinity) < Number(was));
 }
 
 /** Reads the results in a table that this command has printed, by the ids of the cases. Throws if there is none. */
