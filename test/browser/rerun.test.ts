@@ -116,6 +116,12 @@ test('each sample has its answer, and its error is that of the service', async (
   await page.getByLabel('model').fill('bad');
   await click('Run');
   await answered(2).getByRole('alert').getByText('no such model').waitFor();
+  // A field that was emptied is filled after the return to the page.
+  await page.keyboard.press('Escape');
+  await click('Run again');
+  await page.getByLabel('seed').fill('2');
+  await click('Run');
+  await expect.poll(() => sent().at(-1)).toEqual({ ...changed, model: 'bad', seed: 2 });
 });
 
 test('Stop ends the request of the service, and a request that is no JSON cannot be sent', async () => {

@@ -129,7 +129,8 @@ function MessageFields({ rerun }: { rerun: Rerun }): JSX.Element {
 function Field({ rerun: { request, invalid }, path }: { rerun: Rerun; path: Path }): JSX.Element {
   const [value] = useState(() => valueAt(request.peek(), path));
   const isText = typeof value === 'string';
-  const text = isText ? value : exactJson(value, 2);
+  // A value that was left out has no JSON.
+  const text = isText ? value : value === undefined ? '' : exactJson(value, 2);
   const name = path.join('.');
   const edit = ({ currentTarget: { value: next } }: { currentTarget: { value: string } }): void => {
     const others = without(invalid.value, new Set([name]));
