@@ -71,8 +71,9 @@ export async function runSet(name: string, options: SetOptions): Promise<void> {
       const result = await recorded()
         .then((job) => resultOf({ ...job, mode: 'strict', name: `${name} · ${id}` }, example, options))
         .catch((error: unknown): CaseResult => ({ problem: messageOf(error), scores: [] }));
-      results.set(id, result);
       if (file !== undefined) appendFileSync(file, `${JSON.stringify([name, id, result])}\n`);
+      // The runs of all cases may not fit into memory.
+      results.set(id, { ...result, runs: [] });
     }
   } finally {
     release(false);
@@ -87,12 +88,13 @@ const LIVE: ReplayJob = { runspan: 1, name: '', trace: '', mode: 'strict', input
 
 async function resultOf(job: ReplayJob, example: SetExample, { run, scores }: SetOptions): Promise<CaseResult> {
   const { inThisProcess } = await import('./in-process.ts');
-  const { inputs } = example;
+  // Many programs add messages to their inputs. The scores get the example as it is in the set.
+  const given: SetExample = JSON.parse(JSON.stringify(example));
   const failures: string[] = [];
   const result = await inThisProcess(job, async () => {
-    const root = startRun({ name: job.name, inputs, root: true });
+    const root = startRun({ name: job.name, inputs: given.inputs, root: true });
     try {
-      root.end(await withRun(root, () => run(inputs, example)));
+      root.end(await withRun(root, () => run(given.inputs, given)));
     } catch (error) {
       root.fail(error);
       // The difference from the recorded call is added below.
@@ -108,8 +110,9 @@ async function resultOf(job: ReplayJob, example: SetExample, { run, scores }: Se
   }
   if (failures.length > 0) return { problem: failures.join('; '), scores: [], runs };
   const found: Score[] = [];
+  const judgedJson = JSON.stringify({ example, outputs: runs[0]?.outputs ?? {} });
   for (const [name, score] of Object.entries(scores)) {
-    const judged = Promise.resolve({ example, outputs: runs[0]?.outputs ?? {} }).then(score);
+    const judged = Promise.resolve(JSON.parse(judgedJson)).then(score);
     const value: unknown = await judged.catch(messageOf);
     if (typeof value === 'boolean' || Number.isFinite(value)) found.push({ name, value: value as Score['value'] });
     else found.push({ name, value: false, problem: safeText(value) });

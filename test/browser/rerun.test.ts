@@ -86,6 +86,8 @@ test('an edited text is the only change of the request, and its answer is compar
 
 test('each sample has its answer, and its error is that of the service', async () => {
   const { page, sent, answer, click, answered } = await openEditor();
+  // No difference is shown from an answer that cannot be read.
+  await page.route(/\/outputs$/, (route) => route.fulfill({ status: 404 }));
   await page.getByLabel('Samples').fill('2');
   await page.getByLabel('temperature').fill('0');
   await page.getByLabel('seed').fill('');
@@ -93,19 +95,28 @@ test('each sample has its answer, and its error is that of the service', async (
   await answered(2).getByText('Yes, all').waitFor();
   answer('day.');
   for (const at of [1, 2]) await answered(at).getByText('success').waitFor();
+  for (const at of [1, 2]) expect(await answered(at).locator('.plain').textContent()).toBe('Yes, all day.');
   const { seed: _, ...changed } = { ...REQUEST, temperature: 0 };
   expect(sent()).toEqual([changed, changed]);
   await page.getByLabel('model').fill('bad');
   await click('Run');
   await answered(2).getByRole('alert').getByText('no such model').waitFor();
+  // A field that was emptied is filled after the return to the page.
+  await page.keyboard.press('Escape');
+  await click('Run again');
+  await page.getByLabel('seed').fill('2');
+  await click('Run');
+  await expect.poll(() => sent().at(-1)).toEqual({ ...changed, model: 'bad', seed: 2 });
 });
 
 test('Stop ends the request of the service, and a request that is no JSON cannot be sent', async () => {
   const { page, open, click, answered } = await openEditor();
+  for (const value of ['0', '0.5']) await page.getByLabel('temperature').fill(value);
   await click('Run');
   await answered(1).getByText('Yes, all').waitFor();
   await click('Stop');
   await answered(1).getByText('Stopped').waitFor();
+  expect(await page.getByText('still sends the old request').count()).toBe(0);
   await expect.poll(() => open.map(({ destroyed }) => destroyed)).toEqual([true]);
   await click('JSON');
   const json = page.getByLabel('request', { exact: true });

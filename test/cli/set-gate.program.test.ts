@@ -150,10 +150,16 @@ describe('runspan test --set', () => {
     expect(risen).toBe('0; failed to length: 5; not run to length: 5');
     const other = await compared(table('length: 5', 'length: 5').replace(idOf(5), 'other'));
     expect(other).toBe('0; length: 5 to length: 5; new to length: 5; length: 5 to gone');
+    const missing = await compared(table('length: 5, a: true', 'length: 5'));
+    expect(missing).toBe('1; length: 5, a: true to ❌ length: 5; length: 5 to length: 5');
+    const ofOthers = table('length: 5', 'length: 5').replace(idOf(5), 'other').replace(idOf(1), 'another');
+    expect(await compared(ofOthers)).toBe('2');
     project.write('test/weather.set.test.mjs', testWith(`${score}, a: () => false`));
     const isFalse = await compared(table('length: 5, a: false', 'length: 5, a: true'));
     const now = 'length: 5, a: false';
     expect(isFalse).toBe(`1; ${now} to ${now}; length: 5, a: true to ❌ ${now}`);
+    const isNew = await compared(table(now, now).replace(idOf(5), 'other'));
+    expect(isNew).toBe(`1; ${now} to ${now}; new to ❌ ${now}; ${now} to gone`);
     project.write('app.mjs', 'export const answer = () => { throw "no"; };');
     const failed = await compared(table('length: 5', 'failed'));
     expect(failed.replace(/; no model call was made .*? again`/g, '`')).toBe(
@@ -164,6 +170,35 @@ describe('runspan test --set', () => {
     expect((await startRunspan(['test', '--live'], {}, project.path).ended).code).toBe(2);
     for (const text of ['', 'length: 5\n', table('length: five', 'length: 5')]) expect(await compared(text)).toBe('2');
     expect((await project.gate(['--baseline', 'none.md'])).code).toBe(2);
+  });
+
+  it('finds a case worse that was judged before and is not run now', async () => {
+    const project = await makeProject([OSLO, BERN]);
+    project.write('before.md', '| `bern` | – | same: true | – | – | – |\n');
+    const { code, lines } = await project.gate(['--baseline', 'before.md']);
+    expect([code, lines[3]]).toEqual([1, '| `bern` | same: true | ❌ not run | – | – | – |']);
+  });
+
+  it('fails a case that the test judges twice, from a folder whose name has a space', async () => {
+    const twice = testWith('same: () => false').replace(/^test.*$/m, '$&\n$&');
+    const project = await makeProject([OSLO], '', { 'more tests/weather.set.test.mjs': twice });
+    const { code, lines } = await project.gate(['--out', 'more tests']);
+    expect([code, lines[2]]).toEqual([1, expect.stringContaining('❌ failed `the test runs the set more than once`')]);
+  });
+
+  it('judges and stores what was returned, although programs and scores change the values that they get', async () => {
+    const scores = `sorted: ({ outputs }) => outputs.list.sort()[1] === 3,
+      same: ({ outputs, example }) => outputs.list[0] === 3 && example.inputs.question === 'Oslo?'`;
+    const project = await makeProject([`\uFEFF${OSLO}`], scores);
+    const changing = testWith(scores)
+      .replace('({ question })', '(inputs)')
+      .replace('question)', 'inputs.question).then(() => ({ list: [3, 1, delete inputs.question] }))');
+    project.write('test/weather.set.test.mjs', changing);
+    const { code, lines } = await project.gate();
+    expect([code, lines[2]]).toEqual([0, expect.stringContaining('| sorted: true, same: true |')]);
+    const { items } = await project.store.traces(DEFAULT_SCOPE, parsedQuery({ limit: 1 }, 'traces'));
+    const outputs = await project.store.payload(DEFAULT_SCOPE, `${items[0]?.id}`, 'outputs');
+    expect(outputs).toBe('{"list":[3,1,true]}');
   });
 
   it('says that a request differs, and sends the requests with --live', async () => {

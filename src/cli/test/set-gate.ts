@@ -35,6 +35,8 @@ export async function gate(
   const tell = (error: unknown): undefined => void log(messageOf(error));
   const ids = [...readSet(set).keys()];
   const before = baseline === undefined ? undefined : baselineIn(baseline);
+  if (before !== undefined && !ids.some((id) => before.has(id)))
+    throw new UsageError(`${visible(`${baseline}`)} has no case of the set ${set}`);
   const hasFixture = (id: string): boolean => existsSync(setFixture(set, id));
   if (!ids.every(hasFixture))
     await withSource(options, async (source) => {
@@ -47,12 +49,16 @@ export async function gate(
     log(`wrote ${file}; complete the TODO in it, and run the command again`);
     return endAs(1);
   }
-  const { ending, reports } = await tested(set, `${syntax.command} ${file}`, isLive);
-  const problem = `the test ended with ${ending}`;
-  const results = new Map<string, CaseResult | undefined>(
-    ids.map((id) => [id, isLive || hasFixture(id) ? { problem, scores: [] } : undefined]),
+  const { ending, reports } = await tested(set, [...syntax.command.split(' '), file], isLive);
+  const end = `the test ended with ${ending}`;
+  const results = new Map(
+    ids.map((id): [string, CaseResult | undefined] => {
+      const [report, ...others] = reports.filter(([, one]) => one === id);
+      if (report !== undefined && others.length === 0) return [id, report[2]];
+      const problem = report === undefined ? end : 'the test runs the set more than once';
+      return [id, isLive || hasFixture(id) ? { problem, scores: [] } : undefined];
+    }),
   );
-  for (const [, id, result] of reports) results.set(id, result);
   const address = await stored(results, options).catch(tell);
   const { table, isGood } = await tableOf(results, before, address);
   stdout.write(table);
@@ -77,13 +83,13 @@ async function writeFixture(set: string, id: string, source: RunSource): Promise
 }
 
 /** Runs a test, whose output goes to standard error, and returns the reports of the cases that have ended. */
-async function tested(set: string, command: string, isLive: boolean) {
+async function tested(set: string, command: readonly string[], isLive: boolean) {
   const folder = mkdtempSync(join(tmpdir(), 'runspan-set-'));
   try {
     const file = join(folder, 'report.jsonl');
     writeFileSync(file, '');
     const env = environmentWith({ RUNSPAN_SET_REPORT: file, RUNSPAN_SET_LIVE: `${isLive}` });
-    const ending = await runChild(command.split(' ') as [string], env, 'stderr');
+    const ending = await runChild(command as [string], env, 'stderr');
     // If the test was killed, the last line may be incomplete.
     const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
     const reports = lines.map((line) => JSON.parse(line) as [set: string, id: string, CaseResult]);
@@ -118,7 +124,7 @@ async function tableOf(results: Results, before?: Results, address?: string) {
   let table = row('case', 'before', 'now', 'tokens', 'cost', 'trace') + row(...Array<string>(6).fill('---'));
   for (const [id, result] of results) {
     const was = before?.has(id) ? cellOf(before.get(id)) : before && 'new';
-    const isWorse = before === undefined ? isBad(result) : isLower(result, before.get(id));
+    const isWorse = before?.has(id) ? isLower(result, before.get(id)) : isBad(result);
     const { runs = [], scores = [] } = result ?? {};
     const outline = await outlineOf(runs);
     const [tokens = '–', cost = '–'] = sumTexts(outline);
@@ -135,12 +141,12 @@ async function tableOf(results: Results, before?: Results, address?: string) {
   return { table, isGood: judged > 0 && worse === 0 };
 }
 
-/** Whether a case fails that did not fail, or a score has fallen. `true` is compared as 1, and `false` as 0. */
+/** Whether a case fails or is not run that did not fail, or a score has fallen or is missing. `true` counts as 1, `false` as 0. */
 function isLower(now: CaseResult | undefined, was: CaseResult | undefined): boolean {
-  if (now === undefined || was === undefined || was.problem !== undefined) return false;
-  if (now.problem !== undefined) return true;
+  if (was === undefined || was.problem !== undefined) return false;
+  if (now === undefined || now.problem !== undefined) return true;
   const scores = new Map(now.scores.map(({ name, value }) => [name, value]));
-  return was.scores.some(({ name, value }) => Number(scores.get(name) ?? value) < Number(value));
+  return was.scores.some(({ name, value }) => Number(scores.get(name) ?? -Infinity) < Number(value));
 }
 
 /** Reads the results in a table that this command has printed, by the ids of the cases. Throws if there is none. */

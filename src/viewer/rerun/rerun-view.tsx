@@ -129,7 +129,8 @@ function MessageFields({ rerun }: { rerun: Rerun }): JSX.Element {
 function Field({ rerun: { request, invalid }, path }: { rerun: Rerun; path: Path }): JSX.Element {
   const [value] = useState(() => valueAt(request.peek(), path));
   const isText = typeof value === 'string';
-  const text = isText ? value : exactJson(value, 2);
+  // A value that was left out has no JSON.
+  const text = isText ? value : value === undefined ? '' : exactJson(value, 2);
   const name = path.join('.');
   const edit = ({ currentTarget: { value: next } }: { currentTarget: { value: string } }): void => {
     const others = without(invalid.value, new Set([name]));
@@ -165,7 +166,7 @@ function Answers({ rerun }: { rerun: Rerun }): JSX.Element {
       {[-1, ...samples.value.keys()].map((at) => (
         <Answer key={at} rerun={rerun} at={at} />
       ))}
-      {abort.value === undefined && samples.value.length > 0 && request !== recorded && (
+      {abort.value === undefined && samples.value.length > 0 && exactJson(request) !== exactJson(recorded) && (
         <p class="note line" role="status">
           Your program still sends the old request.
           {copied() !== '' && <CopyButton text={copied} label="Copy changed texts" word="Copy changed texts" />}
@@ -182,7 +183,10 @@ function Answer({ rerun, at }: { rerun: Rerun; at: number }): JSX.Element {
   const { value: run } = useLive(id, (signal) => api.run(`${id}`, signal));
   const before = useAnswer(rerun.run);
   const after = useAnswer(run);
-  const changes = useMemo(() => diffWordsWithSpace(before, after, { timeout: 200 }), [before, after]);
+  const changes = useMemo(
+    () => before !== undefined && after !== undefined && diffWordsWithSpace(before, after, { timeout: 200 }),
+    [before, after],
+  );
   const shown = (run?.status === 'success' && changes) || [{ value: after || text, removed: false, added: false }];
   return (
     <section aria-label={title}>
@@ -203,9 +207,11 @@ function Answer({ rerun, at }: { rerun: Rerun; at: number }): JSX.Element {
   );
 }
 
-/** Reads the text of a run's answer, with a line for each tool call. */
-function useAnswer(run: RunDetails | undefined): string {
-  const messages = messagesOfOutputs(usePayload(run, 'outputs', true).value) ?? [];
+/** Reads the text of a run's answer, with a line for each tool call. Undefined until it is read. */
+function useAnswer(run: RunDetails | undefined): string | undefined {
+  const { value } = usePayload(run, 'outputs', true);
+  if (value === undefined) return undefined;
+  const messages = messagesOfOutputs(value) ?? [];
   const parts = messages.flatMap((message) => message.parts).filter(({ kind }) => kind !== 'reasoning');
   return parts.map((part) => (part.kind === 'call' ? part.name + exactJson(part.input) : textOfPart(part))).join('\n');
 }

@@ -100,13 +100,16 @@ function FeedbackRow({ feedback }: { feedback: Feedback }): JSX.Element {
   );
 }
 
-/** Submits the filled fields of a form, and then empties the form. */
+/** Submits the filled fields of a form, and then empties the form. Until then, it submits nothing again. */
 async function send(event: SubmitEvent, submit: Submit): Promise<void> {
   event.preventDefault();
   const form = event.currentTarget as HTMLFormElement;
+  if (form.ariaBusy !== null) return;
+  form.ariaBusy = 'true';
   const texts = [...new FormData(form)].map(([name, text]) => [name, `${text}`.trim()] as const);
   const { score, ...fields } = Object.fromEntries(texts.filter(([, text]) => text !== ''));
   if (await submit({ ...fields, ...(score === undefined ? {} : { score: Number(score) }) })) form.reset();
+  form.ariaBusy = null;
 }
 
 function FeedbackForm({ submit }: { submit: Submit }): JSX.Element {
