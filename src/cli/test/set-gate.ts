@@ -62,7 +62,7 @@ export async function gate(
   const address = await stored(results, options).catch(tell);
   const { table, isGood } = await tableOf(results, before, address);
   stdout.write(table);
-  if (ending !== 0) log(problem);
+  if (ending !== 0) log(end);
   if (ending !== 0 || !isGood) endAs(1);
 }
 
