@@ -12,7 +12,7 @@ import { startRun, withRun } from '../run/start-run.ts';
 import type { RecordedRun } from '../testing/record-runs.ts';
 import { parseFixture } from './fixture.ts';
 import type { ReplayJob } from './replay.ts';
-import { checkedResult } from './replayed.ts';
+import { checkedResult, mismatchesIn } from './replayed.ts';
 
 /** An example of a set: a line of `runspan-sets/<name>.jsonl`. */
 export interface SetExample {
@@ -91,16 +91,19 @@ async function resultOf(job: ReplayJob, example: SetExample, { run, scores }: Se
   // Many programs add messages to their inputs. The scores get the example as it is in the set.
   const given: SetExample = JSON.parse(JSON.stringify(example));
   const failures: string[] = [];
+  let thrown: string | undefined;
   const result = await inThisProcess(job, async () => {
     const root = startRun({ name: job.name, inputs: given.inputs, root: true });
     try {
       root.end(await withRun(root, () => run(given.inputs, given)));
     } catch (error) {
       root.fail(error);
-      // The difference from the recorded call is added below.
-      if (!messageOf(error).includes('runspan replay:')) failures.push(messageOf(error));
+      thrown = messageOf(error);
     }
   });
+  // The answer to a request that differs contains the difference, which is added below.
+  if (thrown !== undefined && !mismatchesIn(result.events).some((text) => thrown?.includes(text)))
+    failures.push(thrown);
   const runs = (result.runs as RecordedRun[]).map(({ attachments: _, ...record }): RunRecord => record);
   try {
     checkedResult(job, result);

@@ -132,7 +132,7 @@ export class ReceiverSource implements RunSource {
     return (await this.#json<{ trace_ids: string[] }>(path, 'trace_ids', 'DELETE'))?.trace_ids ?? [];
   }
 
-  /** Sends a recorded model call again. Yields the lines of the response as they arrive. */
+  /** Sends a recorded model call again. Yields the last event of each sample. */
   async *rerun(runId: string, changes: RerunChanges, signal?: AbortSignal): AsyncGenerator<RerunEvent> {
     const limit = AbortSignal.timeout(RERUN_MAX_MS);
     const response = await this.#send(`runs/${runId}/rerun`, {
@@ -141,7 +141,14 @@ export class ReceiverSource implements RunSource {
     });
     if (!response.ok) throw this.#refusal(response, await response.text());
     const lines = createInterface({ input: Readable.fromWeb(response.body as NodeReadableStream) });
-    for await (const line of lines) yield JSON.parse(line);
+    try {
+      for await (const line of lines) {
+        const event: RerunEvent = JSON.parse(line);
+        if (event.trace_id !== undefined) yield event;
+      }
+    } catch (error) {
+      this.#lost(error);
+    }
   }
 
   async projects(): Promise<readonly unknown[]> {

@@ -10,7 +10,7 @@ import { completeId, idOf } from '../query/show.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, visibleLines } from '../terminal-text.ts';
 import { durationOf, usageTexts } from '../tree.ts';
-import { type RerunChanges, type RerunEvent, SAMPLES_MAX } from './rerun-events.ts';
+import { type RerunEvent, SAMPLES_MAX } from './rerun-events.ts';
 
 const HELP = `
 The receiver of runspan dev sends the request, with the key in its environment or in .env. The
@@ -35,7 +35,7 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
       await withSource(options, async (found) => {
         const source = receiverIn(found);
         const answers: RerunEvent[] = [];
-        for await (const answer of answersTo(source, await callIn(source, id), changes)) {
+        for await (const answer of source.rerun(await callIn(source, id), changes)) {
           answers.push(answer);
           stdout.write(json ? `${visibleJson(JSON.stringify(answer))}\n` : `${await answerText(source, answer)}\n`);
         }
@@ -63,16 +63,6 @@ export async function callIn(source: ReceiverSource, given: string): Promise<str
   if (calls.length === 1) return `${calls[0]?.id}`;
   const ids = calls.map((call) => `\n${call.id} ${visible(call.name)}`);
   throw new CommandFailure(`trace ${id} has ${counted(calls.length, 'model call')}; give the id of one${ids.join('')}`);
-}
-
-/** Sends a call again. Yields the last event of each sample. */
-export async function* answersTo(
-  source: ReceiverSource,
-  runId: string,
-  changes: RerunChanges,
-  signal?: AbortSignal,
-): AsyncGenerator<RerunEvent> {
-  for await (const event of source.rerun(runId, changes, signal)) if (event.trace_id !== undefined) yield event;
 }
 
 /** Returns a line with the facts of an answer, and its text, or else its tool calls. */
