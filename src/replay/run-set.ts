@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { RunspanError } from '../base/errors.ts';
 import { ignoreErrors } from '../base/guard.ts';
-import { messageOf, safeText, shown, visible } from '../base/text.ts';
+import { firstLine, messageOf, safeText, shown, visible } from '../base/text.ts';
 import { env, parseFlag } from '../config/environment.ts';
 import { isFields } from '../payload/fields.ts';
 import { secretPatterns } from '../payload/redaction/patterns.ts';
@@ -102,7 +102,7 @@ async function resultOf(job: ReplayJob, example: SetExample, { run, scores }: Se
     }
   });
   // The answer to a request that differs contains the difference, which is added below.
-  if (thrown !== undefined && !mismatchesIn(result.events).some((text) => thrown?.includes(text)))
+  if (thrown !== undefined && !mismatchesIn(result.events).some((text) => thrown?.includes(firstLine(text))))
     failures.push(thrown);
   const runs = (result.runs as RecordedRun[]).map(({ attachments: _, ...record }): RunRecord => record);
   try {
