@@ -19,7 +19,7 @@ test.each([
   for (const copy of copies) cpSync(join(root, 'package.json'), join(copy, 'package.json'));
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   const core = join(folder, 'second/dist/chunks/core.js');
-  writeFileSync(core, readFileSync(core, 'utf8').replace(`"${manifest.version}"`, `"${version}"`));
+  writeFileSync(core, readFileSync(core, 'utf8').replace(`${manifest.version}"`, `${version}"`));
 
   const program = ['test/fixtures/two-copies.mjs', ...copies.map((copy) => join(copy, 'dist'))];
   const { code, stdout, stderr } = await runNode(program, { RUNSPAN_ENDPOINT: receiver.url });

@@ -112,7 +112,7 @@ describe('a signal that would end the program', () => {
     symlinkSync(join(root, 'node_modules'), join(folder.path, 'node_modules'));
     // Copies of one version share their exporters.
     const core = join(folder.path, 'copy/dist/chunks/core.js');
-    writeFileSync(core, readFileSync(core, 'utf8').replaceAll(`"${version}"`, '"0.0.0"'));
+    writeFileSync(core, readFileSync(core, 'utf8').replaceAll(`${version}"`, '0.0.0"'));
     const program = startNode(
       moduleText(`
         const record = async (path, lingerMs) => {
