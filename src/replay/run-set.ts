@@ -159,12 +159,14 @@ function asCode(reason = ''): string {
 /** Matches the name of a set or a case, which is also the name of a file. */
 export const SET_NAME: RegExp = /^(?!\.)(?!.*\.\.)[\w.-]{1,64}$/;
 
+export const SET_FOLDER = 'runspan-sets';
+
 export function setFile(set: string): string {
-  return `runspan-sets/${set}.jsonl`;
+  return `${SET_FOLDER}/${set}.jsonl`;
 }
 
 export function setFixture(set: string, id: string): string {
-  return `runspan-sets/${set}/${id}.trace.json`;
+  return `${SET_FOLDER}/${set}/${id}.trace.json`;
 }
 
 /** Reads the examples of a set by the ids of their cases, which do not depend on the order of the lines. */

@@ -2,7 +2,6 @@
 export interface ServiceKey {
   /** The environment variables that may contain the key. */
   readonly variables: readonly string[];
-  /** The request header of the key. */
   readonly header: 'authorization' | 'x-api-key' | 'x-goog-api-key';
 }
 

@@ -49,7 +49,6 @@ async function rerun(call: Call, rules: ServiceRules): Promise<RouteResponse> {
 
 interface Rerun {
   readonly request: ServiceRequest;
-  /** The run with the recorded request. */
   readonly run: RunDetails;
   readonly samples: number;
   /** Aborts if the client leaves or the receiver closes. */
@@ -64,15 +63,16 @@ async function sendAll({ store, scope }: Call, { request, run, samples, left, wr
   // Records only the runs that name its exporter.
   recorder.stop();
   const root = startRun({ name: `rerun of ${name}`, exporter: recorder.exporter });
-  const apply = async (): Promise<undefined> => {
-    await store.apply(scope, await Promise.all(recorder.runs.map(operationOf)));
+  const apply = async (runs = recorder.runs): Promise<undefined> => {
+    await store.apply(scope, await Promise.all(runs.map(operationOf)));
   };
   const one = async (sample: number): Promise<void> => {
     const { runId, text, error } = await withContext({ metadata: { rerun_of: id } }, () =>
       send(request, left, (text) => write({ sample, text })),
     );
     // An answer that cannot be stored must not end the requests of the other samples.
-    const problem = await apply().catch((thrown) => `the answer could not be stored: ${messageOf(thrown)}`);
+    const own = recorder.runs.filter((one) => one.id === root.id || one.id === runId);
+    const problem = await apply(own).catch((thrown) => `the answer could not be stored: ${messageOf(thrown)}`);
     write({ sample, text, run_id: runId, trace_id: root.traceId, ...defined({ error: error ?? problem }) });
   };
   await withRun(root, () => Promise.all(Array.from({ length: samples }, (_, sample) => one(sample))));
@@ -121,7 +121,7 @@ function changed(request: Fields, set: Fields): Fields {
     let target = copy;
     for (const [at, key] of keys.entries()) {
       // A far index would fill the list with millions of items.
-      if (Array.isArray(target) && !Object.keys([...target, 0]).includes(key))
+      if (Array.isArray(target) && !(/^(?:0|[1-9]\d*)$/.test(key) && Number(key) <= target.length))
         throw new HttpError(422, `Expected ${key} in \`${path}\` to be an index of at most ${target.length}`);
       const inner = Object.hasOwn(target, key) ? target[key] : undefined;
       if (at === keys.length - 1) put(target, key, value);

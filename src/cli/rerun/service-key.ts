@@ -52,7 +52,7 @@ function keysFor(origin: string, call: string, { folder, allowed }: ServiceRules
   const files: Variables = Object.assign({}, ...variablesInFiles(folder).map(([, variables]) => variables));
   const both = [environment(), files];
   const bases = both.map(basesIn);
-  // A file in the folder cannot send a key of the environment elsewhere.
+  // An address in `.env` gets no key of the environment.
   const named = bases.flatMap((some, at) =>
     some.flatMap(([name, base]) => (base === origin ? keysIn([name], both.slice(at)) : [])),
   );

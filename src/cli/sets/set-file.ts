@@ -1,10 +1,9 @@
 import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { appendWhole, readWhole, systemFs } from '../../delivery/spool/fs.ts';
-import { exampleIn, SET_NAME, setFile } from '../../replay/run-set.ts';
+import { exampleIn, SET_FOLDER, SET_NAME, setFile } from '../../replay/run-set.ts';
 import { CommandFailure, UsageError } from '../command-line.ts';
 
-const FOLDER = 'runspan-sets';
 const BYTES_MAX = 64 * 1024 * 1024;
 
 type Added = { readonly added: number; readonly kept: number; readonly file: string };
@@ -16,8 +15,8 @@ type Added = { readonly added: number; readonly kept: number; readonly file: str
 export function appendExamples(folder: string, name: string, examples: ReadonlyMap<string, string>): Added {
   if (!SET_NAME.test(name)) throw new UsageError('the name has 1 to 64 letters, digits, . _ -, no .. or leading dot');
   const file = setFile(name);
-  mkdirSync(join(folder, FOLDER), { recursive: true });
-  if (!isFolder(join(folder, FOLDER))) throw new CommandFailure(`${FOLDER} is a symbolic link`);
+  mkdirSync(join(folder, SET_FOLDER), { recursive: true });
+  if (!isFolder(join(folder, SET_FOLDER))) throw new CommandFailure(`${SET_FOLDER} is a symbolic link`);
   const { O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_RDWR } = constants;
   const fd = openSync(join(folder, file), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW);
   try {
@@ -39,7 +38,7 @@ export function appendExamples(folder: string, name: string, examples: ReadonlyM
 
 /** Returns the sets of the working folder. Lines are only counted, so that a broken set does not hide the others. */
 export function setsIn(folder: string): { readonly name: string; readonly examples: number }[] {
-  const path = join(folder, FOLDER);
+  const path = join(folder, SET_FOLDER);
   return (isFolder(path) ? readdirSync(path) : []).flatMap((file) => {
     const [, name = ''] = /^(.*)\.jsonl$/.exec(file) ?? [];
     const found = SET_NAME.test(name) ? readWhole(systemFs, join(path, file), BYTES_MAX) : undefined;

@@ -120,13 +120,14 @@ const row = (...cells: readonly string[]): string => `| ${cells.join(' | ')} |\n
 /** Returns a table in Markdown with a line of totals, and whether a case was judged and none is worse. */
 async function tableOf(results: Results, before?: Results, address?: string) {
   const all: RunOutline[] = [];
+  const store = new MemoryStore();
   let [judged, worse] = [0, 0];
   let table = row('case', 'before', 'now', 'tokens', 'cost', 'trace') + row(...Array<string>(6).fill('---'));
   for (const [id, result] of results) {
     const was = before?.has(id) ? cellOf(before.get(id)) : before && 'new';
     const isWorse = before?.has(id) ? isLower(result, before.get(id)) : isBad(result);
     const { runs = [], scores = [] } = result ?? {};
-    const outline = await outlineOf(runs);
+    const outline = await outlineOf(store, runs);
     const [tokens = '–', cost = '–'] = sumTexts(outline);
     const link = address && runs[0] ? `[trace](${address}/?trace=${runs[0].trace_id})` : '–';
     table += row(`\`${id}\``, was ?? '–', `${isWorse ? '❌ ' : ''}${cellOf(result)}`, tokens, cost, link);
@@ -160,8 +161,7 @@ function baselineIn(file: string): Results {
 }
 
 /** Returns the runs of a case as a receiver shows them. */
-async function outlineOf(runs: readonly RunRecord[]): Promise<RunOutline[]> {
-  const store = new MemoryStore();
+async function outlineOf(store: MemoryStore, runs: readonly RunRecord[]): Promise<RunOutline[]> {
   const operations = runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] }) as const);
   await store.apply(DEFAULT_SCOPE, operations);
   const texts = await store.outline(DEFAULT_SCOPE, runs[0]?.trace_id ?? '');

@@ -25,7 +25,7 @@ export const KEYS: readonly FilterKey[] = [
   { key: 'meta.', about: 'metadata: meta.plan=pro, or meta.plan for any value' },
   { key: 'error:', about: 'the error contains this text; error:* for any error' },
   { key: 'feedback.', about: 'feedback: feedback.liked<0.5, or feedback.liked for any score' },
-  { key: 'note:', about: 'a note contains this text; note:* for any note' },
+  { key: 'note:', about: 'a note is this text; note:*price* for a part of one; note:* for any note' },
   { key: 'latency>', about: 'longer than 500ms, 2s or 1m (< for shorter); latency:1s..5s for a range' },
   { key: 'tokens>', about: 'more than 1000 tokens (< for fewer); also input_tokens, output_tokens' },
   { key: 'cost>', about: 'more than 0.05 US dollars' },

@@ -33,7 +33,7 @@ export default function RerunView(): JSX.Element {
   const id = address.value.run ?? '';
   const { value, problem } = useLive(id, async (signal) => {
     if (last?.run.id !== id) last = await readRerun(id, signal);
-    // Each field begins with the valid value in the request.
+    // The fields show the request again, which has only valid values.
     last.invalid.value = {};
     return last;
   });
