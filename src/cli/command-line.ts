@@ -100,7 +100,7 @@ export function webAddress(text: string): URL {
 const DURATIONS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const SIZES_BYTES: Readonly<Record<string, number>> = { mb: 1024 ** 2, gb: 1024 ** 3 };
 
-export function duration(text: string): number {
+export function durationArgument(text: string): number {
   const ms = durationMs(text);
   if (ms !== undefined) return ms;
   throw new InvalidArgumentError('Expected a time, for example 90s, 15m, 12h or 30d.');

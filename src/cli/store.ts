@@ -19,7 +19,7 @@ import { withDatabase, withKeys } from './serve/keys.ts';
 import {
   isUrl,
   NO_LIMITS,
-  openToRead,
+  openStoreToRead,
   PRICES_OPTION,
   readPrices,
   reportStore,
@@ -131,7 +131,7 @@ async function reprice(
 ): Promise<void> {
   const path = fileOf(named);
   const options = readPrices(prices, config === undefined ? undefined : readConfig(config).prices);
-  const store = await openToRead(path);
+  const store = await openStoreToRead(path);
   await reportStore(path, store, stderr).finally(() => store.close());
   const thread = await WorkerThread.open<Pick<SqliteRepricing, 'step'>>({ path, reprice: options });
   const total = { runs: 0, changed: 0 };
@@ -197,7 +197,7 @@ function fileOf(named: string | undefined): string {
 }
 
 function openLocation(location: string): Promise<SqliteStore | ClickHouseStore> {
-  return isUrl(location) ? ClickHouseStore.open(location, { readOnly: true }) : openToRead(location);
+  return isUrl(location) ? ClickHouseStore.open(location, { readOnly: true }) : openStoreToRead(location);
 }
 
 async function copy(

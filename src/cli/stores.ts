@@ -77,7 +77,7 @@ export async function reportStore(
   stderr.write(`runspan: the store ${visible(shownStore(location))} with ${counted(projects, 'project')}\n`);
 }
 
-export function openToRead(file: string): Promise<SqliteStore> {
+export function openStoreToRead(file: string): Promise<SqliteStore> {
   return SqliteStore.open(file, { readOnly: true });
 }
 
@@ -102,7 +102,7 @@ export interface RunSource {
   saved(traceId: string): Promise<string | undefined>;
 }
 
-export function sourceOf(store: Store, scope: Scope = DEFAULT_SCOPE): RunSource {
+export function storeSource(store: Store, scope: Scope = DEFAULT_SCOPE): RunSource {
   return {
     traces: (query) => store.traces(scope, parsedQuery(query, 'traces')),
     runs: (query) => store.list(scope, parsedQuery(query)),

@@ -13,7 +13,7 @@ const WIDE =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
 const MARKS_ALONE = /^\p{M}+$/u;
 
-export function quoted(text: string): string {
+export function inShellQuotes(text: string): string {
   return `"${visible(text.length > QUOTED_MAX ? `${text.slice(0, QUOTED_MAX)}…` : text)}"`;
 }
 
@@ -22,7 +22,7 @@ export function visibleLines(text: string): string {
 }
 
 /** Returns the width of a text in terminal columns. The width is approximate, because terminals differ. */
-export function columnsOf(text: string): number {
+export function columnWidth(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let columns = 0;
   for (const { segment } of clusters.segment(text)) columns += columnsOfCluster(segment);
@@ -30,7 +30,7 @@ export function columnsOf(text: string): number {
 }
 
 /** Shortens a text to `columnsMax` columns, including the ellipsis. */
-export function cut(text: string, columnsMax: number): string {
+export function cutToColumns(text: string, columnsMax: number): string {
   if (text.length <= columnsMax && PLAIN.test(text)) return text;
   let kept = '';
   let columns = 0;

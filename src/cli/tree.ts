@@ -10,7 +10,7 @@ import { sumOfUsage } from '../receiver/domain/summary.ts';
 import { cachedShareOf } from '../receiver/domain/usage.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 import type { Output } from './command-line.ts';
-import { columnsOf, counted, cut } from './terminal-text.ts';
+import { columnWidth, counted, cutToColumns } from './terminal-text.ts';
 
 /** The parts of a drawing that have different colors. */
 export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'notice' | 'failure';
@@ -113,7 +113,7 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
       break;
     }
     const { trees, glyphs, indent } = next;
-    const width = widthColumns - columnsOf(glyphs);
+    const width = widthColumns - columnWidth(glyphs);
     const details = [
       ...(glyphs === '' ? totalTexts(trees) : []),
       ...(trees[0]?.isOrphan ? ['parent missing'] : []),
@@ -216,23 +216,23 @@ export function drawRun(
 ): string {
   const { error, outcome = run.status } = run;
   const ink = outcome === 'failed_below' ? 'notice' : 'failure';
-  const type = cut(visible(run.run_type.slice(0, CHARACTERS_MAX)), NAME_COLUMNS_MIN);
+  const type = cutToColumns(visible(run.run_type.slice(0, CHARACTERS_MAX)), NAME_COLUMNS_MIN);
   const details = [...times, ...usageTexts(run), ...more];
   const notice = NOTICES.includes(outcome) ? [outcome.replace('_', ' ')] : [];
   const facts = [type, ...details, ...notice].join(SEPARATOR);
   const failure = error === undefined ? '' : `${ink === 'notice' ? '⚠' : '✗'} ${visible(error)}`;
 
-  const room = widthColumns - columnsOf(facts) - SEPARATOR.length;
-  const failureMin = failure === '' ? 0 : SEPARATOR.length + Math.min(columnsOf(failure), ERROR_COLUMNS_MIN);
-  const name = cut(visible(run.name.slice(0, CHARACTERS_MAX)), Math.max(NAME_COLUMNS_MIN, room - failureMin));
-  const failureMax = Math.max(ERROR_COLUMNS_MIN, room - columnsOf(name) - SEPARATOR.length);
+  const room = widthColumns - columnWidth(facts) - SEPARATOR.length;
+  const failureMin = failure === '' ? 0 : SEPARATOR.length + Math.min(columnWidth(failure), ERROR_COLUMNS_MIN);
+  const name = cutToColumns(visible(run.name.slice(0, CHARACTERS_MAX)), Math.max(NAME_COLUMNS_MIN, room - failureMin));
+  const failureMax = Math.max(ERROR_COLUMNS_MIN, room - columnWidth(name) - SEPARATOR.length);
 
   return [
     paint(failure === '' ? 'name' : ink, name),
     paint('type', type),
     ...details.map((detail) => paint('detail', detail)),
     ...notice.map((status) => paint('notice', status)),
-    ...(failure === '' ? [] : [paint(ink, cut(failure, failureMax))]),
+    ...(failure === '' ? [] : [paint(ink, cutToColumns(failure, failureMax))]),
   ].join(paint('glyph', SEPARATOR));
 }
 

@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
-import { addressOf, checkedOptions } from '../config/checker.ts';
+import { checkedOptions, shownAddress } from '../config/checker.ts';
 import { createClient } from '../http/create-client.ts';
 import { DeadlineError } from '../http/errors.ts';
 import { failureOf } from '../http/failure.ts';
@@ -88,7 +88,7 @@ export class Api {
     this.#options = options;
     this.timeoutMs = timeoutMs;
     this.#secrets = new Secrets([...secrets, ...secretsIn(headers)]);
-    this.#address = addressOf(url);
+    this.#address = shownAddress(url);
     this.#http = createClient({
       endpoint: url,
       headers: {},

@@ -113,7 +113,7 @@ export interface PreparedCall extends Call {
  * Validates a call's arguments and creates its request. Throws an InvalidRequestError or a RunspanError if an argument
  * is invalid.
  */
-export function callOf(endpoint: Endpoint, args: Arguments): PreparedCall {
+export function preparedCall(endpoint: Endpoint, args: Arguments): PreparedCall {
   const { name, method, path, body: schema, options = {}, query = {} } = endpoint;
   const placeholders = [...path.matchAll(PLACEHOLDER)];
   const ids = placeholders.map(([, id = '', uuid], index) => [id, args.ids?.[index] ?? '', uuid] as const);

@@ -2,8 +2,8 @@ import * as v from 'valibot';
 import { type Checks, checkedOptions, isObject } from '../config/checker.ts';
 import { serviceApi } from './api.ts';
 import { ADDRESS, type CallOptions, type ClientOptions, callChecks, clientChecks } from './client-options.ts';
-import { callOf, type Endpoint } from './endpoint.ts';
-import { listOf, rule, type Schema, strictRequest, TEXT, UUID, value } from './schema.ts';
+import { type Endpoint, preparedCall } from './endpoint.ts';
+import { listSchema, rule, type Schema, strictRequest, TEXT, UUID, value } from './schema.ts';
 import { tracedCall } from './tracing.ts';
 
 /** A request for a feedback URL. */
@@ -93,7 +93,7 @@ const CREATE_ONE: Endpoint = {
 const CREATE_MANY: Endpoint = {
   ...CREATE_ONE,
   name: 'createFeedbackTokens',
-  body: listOf(TOKEN_REQUEST, 1),
+  body: listSchema(TOKEN_REQUEST, 1),
   response: 'list',
 };
 
@@ -101,7 +101,7 @@ async function create<Tokens>(endpoint: Endpoint, body: object, options: Feedbac
   const { name } = endpoint;
   const checked = checkedOptions<FeedbackServiceOptions>(`the service of ${name}`, options, serviceChecks);
   const { url, workspaceId, signal, ...client } = checked;
-  const call = callOf(endpoint, { body, options: { signal } });
+  const call = preparedCall(endpoint, { body, options: { signal } });
   const credentials = { 'x-api-key': checked.apiKey, 'x-tenant-id': workspaceId };
   const api = serviceApi({ option: 'url', url, credentials }, client);
   try {

@@ -92,7 +92,7 @@ function errorOf({ path, message, type, input }: v.BaseIssue<unknown>, place: Va
 }
 
 export const TEXT: Schema<string> = value('a non-empty string', (text) => typeof text === 'string' && text !== '');
-export const TEXTS: Schema<string[]> = listOf(TEXT);
+export const TEXTS: Schema<string[]> = listSchema(TEXT);
 export const TRUE_OR_FALSE: Schema<boolean> = v.boolean('Expected true or false');
 const UUID_FORMAT = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const UUID: Schema<string> = v.custom(isUuid, 'Expected a UUID');
@@ -114,7 +114,7 @@ export function each<const Name extends string, T>(
   return Object.fromEntries(names.map((name) => [name, schema])) as Record<Name, Schema<T>>;
 }
 
-export function listOf<T>(item: Schema<T>, least = 0): Schema<T[]> {
+export function listSchema<T>(item: Schema<T>, least = 0): Schema<T[]> {
   const message = `Expected a ${least > 0 ? 'non-empty ' : ''}list`;
   return v.pipe(v.array(item, message), v.minLength(least, message));
 }

@@ -158,12 +158,12 @@ export function endpointProblem(text: string): string | undefined {
 export const KEY_CHARACTERS_MAX = 8_192;
 
 /** Whether a header can contain a key. The key has printable ASCII characters without spaces. */
-export function isKey(text: string): boolean {
+export function isHeaderKey(text: string): boolean {
   return text.length <= KEY_CHARACTERS_MAX && /^[\x21-\x7e]+$/.test(text);
 }
 
 /** Returns an endpoint's URL without credentials, query and trailing slashes. */
-export function addressOf({ origin, pathname }: URL): string {
+export function shownAddress({ origin, pathname }: URL): string {
   return origin + pathname.replace(/(?<!\/)\/+$/, '');
 }
 

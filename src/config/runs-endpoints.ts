@@ -1,4 +1,4 @@
-import { endpointProblem, isKey, isObject } from './checker.ts';
+import { endpointProblem, isHeaderKey, isObject } from './checker.ts';
 import { langsmithEnv } from './environment.ts';
 import { complain } from './variables.ts';
 
@@ -45,7 +45,7 @@ function endpointOf(entry: unknown): RunsEndpoint | undefined {
   const { api_url, api_key, project_name, primary } = isObject(entry) ? entry : {};
   if (typeof api_url !== 'string' || typeof api_key !== 'string') return undefined;
   const [apiUrl, apiKey] = [api_url.trim(), api_key.trim()];
-  if (endpointProblem(apiUrl) !== undefined || !(apiKey === '' || isKey(apiKey))) return undefined;
+  if (endpointProblem(apiUrl) !== undefined || !(apiKey === '' || isHeaderKey(apiKey))) return undefined;
   const projectName = project_name ?? undefined;
   const isUsable =
     ['string', 'undefined'].includes(typeof projectName) && ['boolean', 'undefined'].includes(typeof primary);

@@ -9,7 +9,7 @@ import { secretPatterns } from '../payload/redaction/patterns.ts';
 import { types } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { untraced } from '../run/context.ts';
-import { addressOf, endpointProblem, isKey, isLoopback, KEY_CHARACTERS_MAX } from './checker.ts';
+import { endpointProblem, isHeaderKey, isLoopback, KEY_CHARACTERS_MAX, shownAddress } from './checker.ts';
 import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag, usesLangsmithService } from './environment.ts';
 import { type RunsEndpoint, runsEndpoints } from './runs-endpoints.ts';
 import { complain, flag } from './variables.ts';
@@ -62,7 +62,7 @@ export function serviceOf(options: ServiceOptions, isForProcess = true, hasRoute
   const endpoint = address === undefined ? undefined : parseEndpoint(address, hasRoutes);
   if (endpoint === undefined) return undefined;
   const { origin } = endpoint;
-  if (typeof apiKey === 'string' && !isKey(apiKey)) {
+  if (typeof apiKey === 'string' && !isHeaderKey(apiKey)) {
     const isLong = apiKey.length > KEY_CHARACTERS_MAX;
     complain(
       isLong
@@ -87,14 +87,14 @@ export function serviceOf(options: ServiceOptions, isForProcess = true, hasRoute
   const sent = { apiKey: isConfidential ? apiKey : undefined, headers: options.headers, origin, isConfidential };
   const custom = typeof sent.headers === 'function' ? {} : customHeaders(sent.headers, sent);
   const headers: Record<string, string> = { ...custom, 'user-agent': 'runspan' };
-  if (workspaceId !== undefined && isKey(workspaceId)) headers['x-tenant-id'] = workspaceId;
+  if (workspaceId !== undefined && isHeaderKey(workspaceId)) headers['x-tenant-id'] = workspaceId;
   else if (workspaceId !== undefined) {
     complain('the workspace id is ignored, because it has characters that a header cannot contain', 'workspaceId');
   }
   if (typeof sent.apiKey === 'string') headers['x-api-key'] = sent.apiKey;
   // The command `runspan dev` sets this variable for the program that it runs.
   const program = env('RUNSPAN_PROGRAM');
-  if (program !== undefined && isKey(program) && isSameOrigin(origin, env('RUNSPAN_ENDPOINT') ?? '')) {
+  if (program !== undefined && isHeaderKey(program) && isSameOrigin(origin, env('RUNSPAN_ENDPOINT') ?? '')) {
     headers['x-runspan-program'] = program;
   }
   conceal([...Object.values(custom), ...(typeof apiKey === 'string' ? [apiKey] : [])]);
@@ -135,7 +135,7 @@ async function headersNow(fixed: HttpHeaders, source: HeaderSource, progress: Pr
   if (typeof source.apiKey === 'function') {
     const result = await resultOf('apiKey', source.apiKey, progress);
     const key = typeof result === 'string' ? result.trim() : result;
-    if (typeof key !== 'string' || !isKey(key)) {
+    if (typeof key !== 'string' || !isHeaderKey(key)) {
       const got = typeof key === 'string' ? `a string of ${key.length} characters` : kindOf(key);
       const expected = `1 to ${KEY_CHARACTERS_MAX} printable ASCII characters`;
       throw new SetupError(`\`apiKey\` returned no usable key: expected ${expected}, got ${got}`);
@@ -249,7 +249,7 @@ function parseEndpoint(text: string, hasRoutes: boolean): URL | undefined {
   if (hasRoutes) url.pathname = path.replace(ROUTES, '');
   if (url.pathname !== path) {
     complain(
-      `the endpoint ends in the route of a request, which runspan appends itself; ${addressOf(url)} is used`,
+      `the endpoint ends in the route of a request, which runspan appends itself; ${shownAddress(url)} is used`,
       'endpoint',
     );
   }

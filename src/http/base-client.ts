@@ -10,8 +10,8 @@ import {
   type Progress,
   RESPONSE_BYTES_MAX,
   type ResponseBody,
+  requestTimeout,
   type Transport,
-  timeoutError,
   type UnreadResponse,
 } from './transport.ts';
 
@@ -152,7 +152,7 @@ export class Attempt implements Progress {
 
   limit(timeoutMs: number): void {
     this.endDeadline();
-    this.#timer = setTimer(() => this.abort(timeoutError(this, timeoutMs)), timeoutMs);
+    this.#timer = setTimer(() => this.abort(requestTimeout(this, timeoutMs)), timeoutMs);
     if (!this.#holdsProcess) this.#timer.unref();
   }
 

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { ignoreErrors } from '../base/guard.ts';
-import { addressOf } from '../config/checker.ts';
+import { shownAddress } from '../config/checker.ts';
 import { nodeModule } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { type Attempt, BaseClient } from './base-client.ts';
@@ -25,7 +25,7 @@ export class HttpClient extends BaseClient {
   constructor(options: HttpClientOptions) {
     super(options);
     this.#origin = options.endpoint.origin;
-    this.#basePath = addressOf(options.endpoint).slice(this.#origin.length);
+    this.#basePath = shownAddress(options.endpoint).slice(this.#origin.length);
   }
 
   isWriting(): boolean {

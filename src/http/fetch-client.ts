@@ -1,5 +1,5 @@
 import { ownRequests } from '../base/own-requests.ts';
-import { addressOf } from '../config/checker.ts';
+import { shownAddress } from '../config/checker.ts';
 import { nodeModule } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { type Attempt, BaseClient } from './base-client.ts';
@@ -12,7 +12,7 @@ export class FetchClient extends BaseClient {
 
   constructor(options: HttpClientOptions) {
     super(options);
-    this.#address = addressOf(options.endpoint);
+    this.#address = shownAddress(options.endpoint);
   }
 
   abort(): void {

@@ -109,7 +109,7 @@ export function bodyBytes(chunks: HttpRequest['body'] = []): number {
   return bytes;
 }
 
-export function timeoutError({ waitsFor }: Progress, timeoutMs: number): Error {
+export function requestTimeout({ waitsFor }: Progress, timeoutMs: number): Error {
   return waitsFor === undefined
     ? new DeadlineError(`no response within ${timeoutMs} ms`)
     : new SetupError(`\`${waitsFor}\` did not return within ${timeoutMs} ms`);

@@ -5,7 +5,7 @@ import { addRunMeter, type MeasuredRun } from '../run/run-meters.ts';
 import { SAME_CALL, USAGE } from '../run/same-call.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 import { type ObserveOptions, oncePerMeter } from './meters.ts';
-import { operationOf } from './otlp/gen-ai.ts';
+import { operationName } from './otlp/gen-ai.ts';
 import { errorNameIn } from './otlp/run-to-span.ts';
 
 /**
@@ -50,7 +50,7 @@ function instrumentsOf(meter: Meter) {
 
 function measure(run: MeasuredRun, startUs: number, endUs: number, instruments: Instruments): void {
   const { name, error, metadata } = run;
-  const operation = operationOf(run);
+  const operation = operationName(run);
   const durationS = (endUs - startUs) / 1_000_000;
   const errorType = error === undefined ? undefined : { 'error.type': errorTypeIn(error) };
   if (operation === 'execute_tool') {

@@ -18,8 +18,8 @@ import {
   fromHeaders,
   type HeaderField,
   type HeadersLike,
+  headerKey,
   headerOf,
-  keyOf,
   orderToSend,
   parseBaggage,
   withAddedFields,
@@ -137,7 +137,7 @@ function baggageIn(carrier: unknown, order: string): { key: string; members: Bag
   const headers = carrier as HeadersLike;
   if (headerOf(headers, TRACE) !== order) return undefined;
   // If the header exists in several spellings, the lower-case header was written last.
-  const key = Object.hasOwn(headers, BAGGAGE) ? BAGGAGE : (keyOf(headers, BAGGAGE) ?? BAGGAGE);
+  const key = Object.hasOwn(headers, BAGGAGE) ? BAGGAGE : (headerKey(headers, BAGGAGE) ?? BAGGAGE);
   const text = headerOf(typeof headers.get === 'function' ? headers : { [key]: Reflect.get(headers, key) }, BAGGAGE);
   return { key, members: parseBaggage(text ?? '') };
 }

@@ -6,7 +6,7 @@ import type { Checks } from '../config/checker.ts';
 import { resourceFromEnvironment } from '../config/otlp.ts';
 import { defined, type Fields } from '../payload/fields.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
-import { callsOf } from '../run/calls.ts';
+import { callsOfSink } from '../run/calls.ts';
 import {
   contextOfRoot,
   enteredContext,
@@ -22,7 +22,7 @@ import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { type SpanVocabulary, vocabulariesCheck, vocabularyChecks } from './conventions/span-vocabulary.ts';
-import { attach, detach, isRecorded, isRoot, recordedRun } from './live/active-spans.ts';
+import { addRegistry, detach, isRecordedSpan, isRoot, recordedRun } from './live/active-spans.ts';
 import { extractedFor } from './live/extracted-run.ts';
 import { deliver, FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
 import { type SpanEntry, SpanRegistry } from './live/span-registry.ts';
@@ -123,7 +123,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     this.#shouldExport = this.#options.shouldExport ?? 'llm';
     this.#mapping = mappingOf(this.#options);
     this.#plans = new SpanPlans(this.#mapping);
-    attach(this.#spans);
+    addRegistry(this.#spans);
   }
 
   /** @internal Overrides the timeout of 29 s. */
@@ -175,7 +175,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     const ids = span.spanContext();
     // A later span may have this one as its parent, and start outside of what is off.
     if (isOff(parent)) this.#spans.add(span, { ids, isOpen: true, context: parent });
-    if (sink === undefined || isRecorded(span, sink)) return;
+    if (sink === undefined || isRecordedSpan(span, sink)) return;
     const start: SpanStart = {
       ids,
       parentIds: parentIdsOf(span, parentSpan),
@@ -187,7 +187,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
       plans: this.#plans,
       baggage: this.#options.baggage && baggageIn(parentContext, this.#options.baggage),
       hiding: this.#options,
-      startSequence: callsOf(sink).nextSequence,
+      startSequence: callsOfSink(sink).nextSequence,
     };
     this.#spans.add(span, this.#entryFor(span, start, this.#filteredAbove(parentSpan)));
   }
@@ -223,7 +223,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   /** Applies the filter again to an ended span, because all attributes are now set. */
   #reconsider(span: SpanLike, filtered: FilteredSpan): void {
     const { start, above } = filtered;
-    if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
+    if (this.#shutdown !== undefined || isRecordedSpan(span, start.sink)) return;
     const entry = this.#entryFor(span, { ...start, isEnded: true }, above);
     if (entry instanceof FilteredSpan) {
       filtered.forgetAbove();

@@ -68,7 +68,7 @@ export class RunAttachments implements AttachmentRoom {
       return;
     }
     const shown = name as string;
-    const type = (mimeType ?? (isBlob(content) ? typeOf(content) : UNKNOWN_TYPE)) as string;
+    const type = (mimeType ?? (isBlob(content) ? blobType(content) : UNKNOWN_TYPE)) as string;
     const bytes = isBlob(content) ? content : viewOf(content as ArrayBufferView).slice();
     this.#names.add(nameOnWire(shown));
     this.#hold([{ name: shown, mimeType: type, bytes }]);
@@ -185,7 +185,7 @@ export class PayloadAttachments {
     if (known !== undefined) return known;
     let marker = `[Left out: ${size} bytes]`;
     if (this.#hasRoom(size)) {
-      marker = isBlob(value) ? this.#add(value, typeOf(value)) : this.#add(viewOf(value).slice(), UNKNOWN_TYPE);
+      marker = isBlob(value) ? this.#add(value, blobType(value)) : this.#add(viewOf(value).slice(), UNKNOWN_TYPE);
     }
     return this.#remember(value, marker);
   }
@@ -261,7 +261,7 @@ export function sizeOf(content: AttachmentContent): number {
   return isBlob(content) ? (Reflect.get(Blob.prototype, 'size', content) as number) : content.byteLength;
 }
 
-export function typeOf({ type }: Blob): string {
+export function blobType({ type }: Blob): string {
   return isMimeType(type) ? type : UNKNOWN_TYPE;
 }
 

@@ -147,8 +147,8 @@ export async function receiverWith(
   const server = await startServer(parts, host, port, {}, routes);
   return {
     url: server.url,
-    runs: async (query = {}) => runsOf(store, checkedQuery(query)),
-    trace: async (traceId) => runsOf(store, parsedQuery({ traceId: checkedTraceId(traceId) })),
+    runs: async (query = {}) => storedRuns(store, checkedQuery(query)),
+    trace: async (traceId) => storedRuns(store, parsedQuery({ traceId: checkedTraceId(traceId) })),
     setFaults: (given) => faults.set(given),
     close: () => server.close(),
   };
@@ -166,7 +166,7 @@ export async function startServer(
   return listen(routes, host.replace(/^\[(.*)\]$/, '$1'), port, limits);
 }
 
-export async function runsOf(
+export async function storedRuns(
   store: Store,
   query: Parsed<RunQuery>,
   scope: Scope = DEFAULT_SCOPE,

@@ -5,7 +5,7 @@ import { messageOf } from '../base/text.ts';
 import type { FetchTransport } from '../integrations/fetch/record-fetch.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { parseFixture, type RecordedRequest } from './fixture.ts';
-import { Replay, type ReplayEvent, type ReplayJob } from './replay.ts';
+import { FixtureReplay, type ReplayEvent, type ReplayJob } from './replay.ts';
 
 /** The replay in a process of its own. */
 export interface ChildReplay {
@@ -28,7 +28,7 @@ export function replayOf(file: string): ChildReplay {
     // Meanwhile, the other branches of the program go on. A program without any ends at once.
     if ('stopped' in event) setTimeout(() => process.exit(), LINGER_MS).unref();
   };
-  const replay = new Replay(job, (event) => withoutTracing(() => report(event)));
+  const replay = new FixtureReplay(job, (event) => withoutTracing(() => report(event)));
   return {
     answer: (input, init, send) => replay.answer(input, init, send),
     listening(server) {

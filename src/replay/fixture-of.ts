@@ -9,7 +9,7 @@ import {
   type RecordedRequest,
   type ReplayMode,
 } from './fixture.ts';
-import { callsOf, type ExportedRun, isModelCall } from './trace-calls.ts';
+import { type ExportedRun, isModelCall, traceCallsOf } from './trace-calls.ts';
 
 /** A trace as `runspan test` and `replay` read it. */
 export interface RecordedTrace {
@@ -43,7 +43,7 @@ export function fixtureOf(
   mode: ReplayMode,
   failed?: ExportedRun,
 ): { readonly fixture: Fixture; readonly missing: readonly string[] } {
-  const { ofRuns, missing } = callsOf(runs);
+  const { ofRuns, missing } = traceCallsOf(runs);
   const required = failed && ofRuns.slice(0, runs.indexOf(failed)).flat().length;
   const liveAt = failed && isModelCall(failed) ? required : undefined;
   const fixture: Fixture = {

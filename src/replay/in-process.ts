@@ -2,11 +2,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { RunspanError } from '../base/errors.ts';
 import { answerFetch } from '../integrations/fetch/record-fetch.ts';
 import { recordRuns } from '../testing/record-runs.ts';
-import { Replay, type ReplayEvent, type ReplayJob } from './replay.ts';
+import { FixtureReplay, type ReplayEvent, type ReplayJob } from './replay.ts';
 import { type Result, wasStopped } from './replayed.ts';
 
 /** The replay of the program that makes a call. A stopped program may still run during the next replay. */
-const replays = new AsyncLocalStorage<Replay>();
+const replays = new AsyncLocalStorage<FixtureReplay>();
 let isReplaying = false;
 
 /** Runs a program in this process, until it ends or makes a call after the last recorded one. */
@@ -19,7 +19,7 @@ export async function inThisProcess(job: ReplayJob, run: () => unknown): Promise
   const stopped = new Promise<void>((resolve) => {
     stopProgram = resolve;
   });
-  const replay = new Replay(job, (event) => {
+  const replay = new FixtureReplay(job, (event) => {
     events.push(event);
     if ('stopped' in event) stopProgram();
   });

@@ -26,7 +26,7 @@ export type ReplayEvent =
   | { readonly stopped: true };
 
 /** Answers the model calls of a program from a fixture. Each recorded call answers one request. */
-export class Replay {
+export class FixtureReplay {
   readonly #job: ReplayJob;
   readonly #report: (event: ReplayEvent) => void;
   readonly #used = new Set<number>();

@@ -27,7 +27,7 @@ export function isModelCall({ name, run_type: type }: ExportedRun): boolean {
 }
 
 /** Finds the model calls of a trace, whose runs are in the order of their starts. */
-export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
+export function traceCallsOf(runs: readonly ExportedRun[]): TraceCalls {
   const byId = new Map(runs.map((run) => [run.id, run]));
   /** The runs that are model calls, or contain one. */
   const covered = new Set<string>();

@@ -71,7 +71,7 @@ export function policyOf(capture: CapturePolicy, isHeld: boolean): CapturePolicy
   return isHeld ? { ...capture, isLazy: true } : capture;
 }
 
-export function newRecord(start: RunStart, startUs: number): EncodedRun {
+export function newEncodedRun(start: RunStart, startUs: number): EncodedRun {
   const { options, parent, sink, sampling, capture, span } = start;
   const inherited = inheritedFrom(parent, sink);
   const { tags, metadata } = sink === undefined ? NOTHING_ADDED : options;

@@ -218,7 +218,7 @@ class CallsOfSink {
 
 const calls: Slot<CallsOfSink> = shared('calls', () => makeSlot());
 
-export function callsOf(sink: RunSink): CallsOfSink {
+export function callsOfSink(sink: RunSink): CallsOfSink {
   const known = calls.get(sink);
   if (known !== undefined) return known;
   const created = new CallsOfSink();
@@ -229,7 +229,7 @@ export function callsOf(sink: RunSink): CallsOfSink {
 /** Starts the record of a call. Its run must be sent to `sink`. */
 export function startCall(sink: RunSink, run: EncodedRun, start: CallStart): RecordedCall {
   const call = new RecordedCall(run, run.runType, start);
-  callsOf(sink).start(call);
+  callsOfSink(sink).start(call);
   return call;
 }
 
@@ -245,7 +245,7 @@ export function endCall(sink: RunSink, call: RecordedCall, run: EncodedRun): voi
 /** Ends a record of a call. Returns whether it was compared with others, so that `markSame` must be called. */
 export function endsBeside(sink: RunSink, call: RecordedCall, hasUsage: boolean): boolean {
   call.hasUsage = hasUsage;
-  return callsOf(sink).end(call);
+  return callsOfSink(sink).end(call);
 }
 
 /** Marks the run if another record of its call has ended before. */

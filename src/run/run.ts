@@ -8,7 +8,7 @@ import { abortReason, errorText, isAbort, isTimeout, leavesGraph, timeoutError }
 import { fieldsOf, parseExact } from '../payload/fields.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
-import { callHooks, hooksOf, newRecord, policyOf, prepareRun, type RunStart } from './begin.ts';
+import { callHooks, hooksOf, newEncodedRun, policyOf, prepareRun, type RunStart } from './begin.ts';
 import { endCall, type RecordedCall, startCall } from './calls.ts';
 import {
   activeSpan,
@@ -94,7 +94,7 @@ export class Run implements HookedRun {
     const startMonotonicUs = clock.monotonicUs();
     const stampUs = clock.stampUs(startMonotonicUs);
     const startUs = options.startUs ?? stampUs;
-    const record = newRecord(start, startUs);
+    const record = newEncodedRun(start, startUs);
     this.id = record.id;
     this.traceId = record.traceId;
     this.dottedOrder = record.dottedOrder;

@@ -1,6 +1,6 @@
 import { type Fields, fieldsOf, firstText, isFields, listOf, textOf } from '../payload/fields.ts';
 import type { Message, Part, ToolCall, ToolResult } from './message.ts';
-import { callOf, callsOf, partsOf, resultOf, textPart, typeOf } from './message-parts.ts';
+import { blockType, partsOf, readToolCall, readToolCalls, resultOf, textPart } from './message-parts.ts';
 
 /** Matches the name of an attachment with a request and its response. The second request of a run is `exchange-2`. */
 export const EXCHANGE_NAME: RegExp = /^exchange(-\d+)?$/;
@@ -33,7 +33,7 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   const parts = [
     ...textPart('reasoning', firstText(fields.reasoning)),
     ...partsOf(firstText(fields.text, fields.output, fields.content, fields.completion, fields.answer)),
-    ...callsOf(fields),
+    ...readToolCalls(fields),
     ...listOf(fields.files).flatMap(partsOf),
   ];
   return parts.length === 0 ? undefined : [{ role: 'assistant', parts }];
@@ -97,7 +97,7 @@ function promptMessages(fields: Fields): Message[] | undefined {
 
 /** Returns whether a value is a message, a step of Gemini, or another item of OpenAI's Responses API or Mistral's. */
 function isItem(value: unknown): boolean {
-  return isMessage(value) || ITEM.test(typeOf(value));
+  return isMessage(value) || ITEM.test(blockType(value));
 }
 
 const ITEM = /^(reasoning|thought|tool.execution|.*[._](call|result)(_output)?)$/;
@@ -139,14 +139,14 @@ function messageOf(value: unknown): Message {
   const name = firstText(fields.name);
   const content = fields.content ?? fields.parts ?? fields.text;
   if (role === 'tool' && fields.parts === undefined) {
-    const isListed = Array.isArray(content) && content.some((block) => /result/.test(typeOf(block)));
+    const isListed = Array.isArray(content) && content.some((block) => /result/.test(blockType(block)));
     return { role, parts: isListed ? partsOf(content) : [resultOf(fields, content)] };
   }
   const parts: Part[] = [
     ...textPart('reasoning', firstText(fields.reasoning_content, fields.reasoning, fields.thinking)),
     ...partsOf(content),
     ...textPart('refusal', firstText(fields.refusal)),
-    ...withoutRepeated(callsOf(fields), content),
+    ...withoutRepeated(readToolCalls(fields), content),
   ];
   const shown = parts.length === 0 && Object.keys(fields).length > 2 ? [{ kind: 'other', value } as const] : parts;
   return { role, name, parts: shown };
@@ -165,14 +165,14 @@ function unwrapEnvelope(fields: Fields): Fields {
 }
 
 function itemOf(fields: Fields): Message | undefined {
-  const type = typeOf(fields).replace('.', '_');
+  const type = blockType(fields).replace('.', '_');
   if (fields.role !== undefined || !ITEM.test(type)) return undefined;
   if (type === 'reasoning' || type === 'thought') return { role: 'assistant', parts: partsOf([fields]) };
   if (/_(output|result)$/.test(type)) {
     return { role: 'tool', parts: [resultOf(fields, fields.output ?? fields.result ?? fields.content)] };
   }
   const isNamed = fields.name !== undefined || fields.arguments !== undefined;
-  return { role: 'assistant', parts: isNamed ? [callOf(fields)] : [{ kind: 'other', value: fields }] };
+  return { role: 'assistant', parts: isNamed ? [readToolCall(fields)] : [{ kind: 'other', value: fields }] };
 }
 
 /**
@@ -180,7 +180,7 @@ function itemOf(fields: Fields): Message | undefined {
  * separate field.
  */
 function withoutRepeated(calls: readonly Part[], content: unknown): readonly Part[] {
-  const isRepeated = listOf(content).some((block) => /^tool[_-](use|call)$/.test(typeOf(block)));
+  const isRepeated = listOf(content).some((block) => /^tool[_-](use|call)$/.test(blockType(block)));
   return isRepeated ? [] : calls;
 }
 

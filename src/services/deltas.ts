@@ -24,14 +24,14 @@ const REPLACED: ReadonlySet<string> = new Set([
  * Whether a value says nothing. Known only from reports: compatible services repeat such values in later chunks, for
  * example `name: ''` (https://github.com/symfony/ai/pull/2220).
  */
-export function isEmpty(value: unknown): boolean {
+export function saysNothing(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return value === undefined || !(value || value === false);
   return Array.isArray(value) ? value.length === 0 : isPlainObject(value) && Object.keys(value).length === 0;
 }
 
 /** Whether a block has a type, but nothing of its kind. */
 export function hasOnlyType(block: Fields): boolean {
-  return Object.entries(block).every(([key, value]) => key === 'type' || isEmpty(value));
+  return Object.entries(block).every(([key, value]) => key === 'type' || saysNothing(value));
 }
 
 /**
@@ -43,11 +43,11 @@ export function addDelta(target: Fields, delta: Fields): number {
   let characters = 0;
   for (const [key, value] of Object.entries(delta)) {
     const present = target[key];
-    if (isEmpty(value)) {
+    if (saysNothing(value)) {
       if (present === undefined) target[key] = copyOf(value);
     } else if (typeof value === 'string' && REPLACED.has(key)) {
       target[key] = value;
-    } else if (!isEmpty(present) && kindOf(present) !== kindOf(value)) {
+    } else if (!saysNothing(present) && kindOf(present) !== kindOf(value)) {
       const blocks = blocksOf(present);
       target[key] = blocks;
       characters += addItems(blocks, blocksOf(value), key);
@@ -161,7 +161,7 @@ export function update(target: Fields, later: unknown): void {
 
 /** Returns the later of two states of a value. Items of a list that have the same type are states of one item. */
 export function updated(earlier: unknown, later: unknown): unknown {
-  if (earlier !== undefined && isEmpty(later)) return earlier;
+  if (earlier !== undefined && saysNothing(later)) return earlier;
   if (Array.isArray(earlier) && Array.isArray(later)) {
     return later.map((item, at) => {
       const [one, other] = [fieldsOf(item), fieldsOf(earlier[at])];

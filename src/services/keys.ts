@@ -45,6 +45,6 @@ export function keyOfFormat(call: string): ServiceKey | undefined {
 }
 
 /** Returns the variables with the key of an origin. Undefined if the origin is not that of a service in the table. */
-export function variablesOf(origin: string): readonly string[] | undefined {
+export function keyVariables(origin: string): readonly string[] | undefined {
   return Object.hasOwn(ORIGINS, origin) ? ORIGINS[origin] : undefined;
 }

@@ -10,15 +10,15 @@ export function partsOf(content: unknown): Part[] {
 }
 
 /** Returns the tool calls in OpenAI's `tool_calls` and `function_call`, and in LangChain's `invalid_tool_calls`. */
-export function callsOf({ tool_calls, toolCalls, function_call, invalid_tool_calls }: Fields): ToolCall[] {
+export function readToolCalls({ tool_calls, toolCalls, function_call, invalid_tool_calls }: Fields): ToolCall[] {
   const legacy = isFields(function_call) ? [function_call] : [];
   return [...listOf(tool_calls ?? toolCalls), ...legacy, ...listOf(invalid_tool_calls)].map((call) =>
-    callOf(fieldsOf(call)),
+    readToolCall(fieldsOf(call)),
   );
 }
 
 /** Converts a tool call. The name and the arguments are either in `function` or `custom`, or next to the id. */
-export function callOf(call: Fields): ToolCall {
+export function readToolCall(call: Fields): ToolCall {
   const inner = { ...call, ...fieldsOf(call.function ?? call.custom) };
   // In OpenAI's Responses API, a tool result refers to the call by `call_id`. The `id` belongs to the output item.
   const id = firstText(call.call_id, call.tool_call_id, call.toolCallId, call.id);
@@ -30,7 +30,7 @@ export function callOf(call: Fields): ToolCall {
 export function resultOf(fields: Fields, value: unknown): ToolResult {
   const id = firstText(fields.tool_call_id, fields.tool_use_id, fields.call_id, fields.toolCallId);
   const name = firstText(fields.name, fields.toolName, fields.tool_name);
-  const isFailed = fields.status === 'error' || typeOf(value).startsWith('error-');
+  const isFailed = fields.status === 'error' || blockType(value).startsWith('error-');
   const isError = fields.is_error === true || fields.isError === true || isFailed;
   return { kind: 'result', id, name, value: parsedStructure(plainResult(value)), isError };
 }
@@ -45,7 +45,7 @@ function plainResult(value: unknown): unknown {
   const texts = listOf(value).map((block) => firstText(fieldsOf(block).text));
   if (texts.length > 0 && !texts.includes(undefined)) return texts.join('\n');
   const { value: inner } = fieldsOf(value);
-  return /^(error-)?(text|json)$/.test(typeOf(value)) && inner !== undefined ? inner : value;
+  return /^(error-)?(text|json)$/.test(blockType(value)) && inner !== undefined ? inner : value;
 }
 
 function partsOfBlock(block: unknown): Part[] {
@@ -62,7 +62,7 @@ const RESULT = /^(.*tool[-_]result|function_(call_output|result))$/;
 const ASIDE = /(^|[._-])(call|tool_use|thought|reasoning|thinking)$/;
 
 /** Returns the type of a block or an item, or an empty text if it has none. */
-export function typeOf(value: unknown): string {
+export function blockType(value: unknown): string {
   return textOf(fieldsOf(value).type) ?? '';
 }
 
@@ -74,11 +74,11 @@ export function isAside(block: unknown): boolean {
 }
 
 function partsByType(block: Fields): Part[] | undefined {
-  const type = typeOf(block);
+  const type = blockType(block);
   if (TEXT.test(type)) return typeof block.text === 'string' ? textPart('text', block.text) : undefined;
   if (type === 'refusal') return textPart('refusal', firstText(block.refusal));
   if (THOUGHT.test(type)) return reasoningOf(block);
-  if (CALL.test(type)) return [callOf(block)];
+  if (CALL.test(type)) return [readToolCall(block)];
   if (RESULT.test(type)) return [resultOf(block, block.content ?? block.output ?? block.result)];
   return mediaOf(block);
 }
@@ -98,7 +98,7 @@ function reasoningOf(block: Fields): Part[] {
 
 /** Converts images, files and audio in the formats of OpenAI, Anthropic, LangChain and the AI SDK. */
 function mediaOf(block: Fields): Part[] | undefined {
-  if (!/image|file|audio|document|media|video/.test(typeOf(block))) return undefined;
+  if (!/image|file|audio|document|media|video/.test(blockType(block))) return undefined;
   const source = fieldsOf(block.source);
   const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);
   const mime = firstText(block.mediaType, block.mime_type, block.mimeType, source.media_type);
@@ -110,7 +110,7 @@ function mediaOf(block: Fields): Part[] | undefined {
 /** Converts blocks of Bedrock's Converse API. Text blocks are those of Gemini. */
 function converseParts(block: Fields): Part[] | undefined {
   const { toolUse, toolResult, reasoningContent } = block;
-  if (isFields(toolUse)) return [callOf({ ...toolUse, id: toolUse.toolUseId })];
+  if (isFields(toolUse)) return [readToolCall({ ...toolUse, id: toolUse.toolUseId })];
   if (isFields(toolResult)) {
     const { content } = toolResult;
     const [{ json } = {}] = listOf(content).map(fieldsOf);
@@ -125,7 +125,7 @@ function converseParts(block: Fields): Part[] | undefined {
 }
 
 function geminiParts(block: Fields): Part[] | undefined {
-  if (isFields(block.functionCall)) return [callOf(block.functionCall)];
+  if (isFields(block.functionCall)) return [readToolCall(block.functionCall)];
   if (isFields(block.functionResponse)) {
     const { id, name, response } = block.functionResponse;
     // https://ai.google.dev/api/caching#FunctionResponse: a function that has failed returns "error".

@@ -8,7 +8,7 @@ import {
   fieldChecks,
   type MatcherContext,
 } from './expected-fields.ts';
-import { factsOf, runsOf } from './recorded-run.ts';
+import { factsOf, recordedRuns } from './recorded-run.ts';
 import { recordedText } from './snapshot.ts';
 
 /** Fields, parent and number of the runs that `toHaveRun` expects. */
@@ -40,7 +40,7 @@ export interface MatcherResult {
  */
 export const matchers: { toHaveRun(this: MatcherContext, received: unknown, expected: unknown): MatcherResult } = {
   toHaveRun(received, expected) {
-    const runs = runsOf(received);
+    const runs = recordedRuns(received);
     const comparison = new Comparison(this);
     const { parent, ...fields } = checkedRun(expected);
     const candidates = candidatesOf(runs, fields, parent, comparison);

@@ -8,7 +8,7 @@ import type { RunRecord, RunType } from '../run/record.ts';
 export type Recorded = { readonly runs: readonly RunRecord[] } | readonly RunRecord[] | RunRecord;
 
 /** Returns the list of recorded runs. Throws a RunspanError if `recorded` is not of type `Recorded`. */
-export function runsOf(recorded: unknown): readonly RunRecord[] {
+export function recordedRuns(recorded: unknown): readonly RunRecord[] {
   const { runs: given } = fieldsOf(recorded);
   const runs = Array.isArray(given) ? given : recorded;
   const list: readonly unknown[] = Array.isArray(runs) ? runs : [runs];

@@ -2,7 +2,7 @@ import { depthFirst, type Tree } from '../base/forest.ts';
 import { cut } from '../base/text.ts';
 import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../config/checker.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
-import { type AttachmentFacts, type EventFacts, factsOf, type Recorded, runsOf } from './recorded-run.ts';
+import { type AttachmentFacts, type EventFacts, factsOf, type Recorded, recordedRuns } from './recorded-run.ts';
 import { type SteadyText, steadyForest, steadyText, steadyValue } from './steady-text.ts';
 
 /** A run and its child runs, without data that differs between executions. Empty fields are omitted. */
@@ -51,7 +51,7 @@ const CHECKS: Checks<SnapshotOptions> = { ordered: TRUE_OR_FALSE };
  */
 export function snapshotOf(recorded: Recorded, options: SnapshotOptions = {}): RunSnapshot[] {
   const { ordered = true } = checkedOptions('the options', options, CHECKS);
-  const trees = steadyForest(runsOf(recorded), ordered);
+  const trees = steadyForest(recordedRuns(recorded), ordered);
   const text = steadyText([...depthFirst(trees)].map(([{ run }]) => run));
   const roots: RunSnapshot[] = [];
   // A loop replaces recursion, because a long chain of runs would overflow the stack.

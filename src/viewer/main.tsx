@@ -1,6 +1,6 @@
 import { type JSX, render } from 'preact';
 import { isLocked, readPermission } from './data/api.ts';
-import { listen } from './data/changes.ts';
+import { listenForChanges } from './data/changes.ts';
 import { address, go } from './data/navigation.ts';
 import { OpenDialog } from './elements/dialog.tsx';
 import { useKeys } from './elements/keys.ts';
@@ -17,10 +17,10 @@ const StatisticsView = lazy(() => import('./statistics/statistics-view.tsx'));
 const CompareView = lazy(() => import('./compare/compare-view.tsx'));
 const RerunView = lazy(() => import('./rerun/rerun-view.tsx'));
 
-document.addEventListener('visibilitychange', () => void listen());
+document.addEventListener('visibilitychange', () => void listenForChanges());
 addEventListener('hashchange', () => void logInFromAddress());
 void logInFromAddress()
-  .then(() => Promise.all([listen(), readPermission()]))
+  .then(() => Promise.all([listenForChanges(), readPermission()]))
   .then(() => render(<App />, document.body));
 
 function App(): JSX.Element {

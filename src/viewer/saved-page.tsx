@@ -2,7 +2,7 @@ import { render } from 'preact';
 import { parseExact } from '../payload/fields.ts';
 import type { RunOutline, SavedData } from '../receiver/domain/run-view.ts';
 import { openSaved } from './data/trace-file.ts';
-import { visible } from './elements/visible-text.ts';
+import { visibleText } from './elements/visible-text.ts';
 import TraceView from './trace/trace-view.tsx';
 
 const data: SavedData = parseExact(document.getElementById('saved')?.textContent ?? '');
@@ -10,7 +10,7 @@ const responses = new Map(data.responses);
 const runs = responses.get(`/query/traces/${data.id}`) as { items: readonly RunOutline[] };
 
 openSaved({ ...data, responses, search });
-document.title = visible(runs.items[0]?.name ?? 'runspan');
+document.title = visibleText(runs.items[0]?.name ?? 'runspan');
 render(
   <main class="column">
     <TraceView id={data.id} />

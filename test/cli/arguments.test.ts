@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { version } from '#src/base/version.ts';
-import { duration, size } from '#src/cli/command-line.ts';
+import { durationArgument, size } from '#src/cli/command-line.ts';
 import { runMain } from '../support/command.ts';
 
 /** The beginning of the message about an option with an invalid value. */
@@ -79,8 +79,8 @@ describe('amounts', () => {
     ['30', undefined],
     ['1gb', undefined],
   ])('%s is a duration of %s ms', (text, ms) => {
-    if (ms === undefined) expect(() => duration(text)).toThrow('Expected a time');
-    else expect(duration(text)).toBe(ms);
+    if (ms === undefined) expect(() => durationArgument(text)).toThrow('Expected a time');
+    else expect(durationArgument(text)).toBe(ms);
   });
 
   it.each<[string, number | undefined]>([

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { columnsOf, cut, quoted } from '#src/cli/terminal-text.ts';
+import { columnWidth, cutToColumns, inShellQuotes } from '#src/cli/terminal-text.ts';
 
 it.each<[string, string]>([
   ['x'.repeat(80), `"${'x'.repeat(80)}"`],
   ['x'.repeat(81), `"${'x'.repeat(80)}…"`],
   ['\u001b[2J', '"\\x1b[2J"'],
 ])('%j is quoted as %s', (text, expected) => {
-  expect(quoted(text)).toBe(expected);
+  expect(inShellQuotes(text)).toBe(expected);
 });
 
 it.each<[string, number]>([
@@ -20,7 +20,7 @@ it.each<[string, number]>([
   ['❤️', 2],
   ['… · ✗ └─', 8],
 ])('%j is %i columns wide', (text, columns) => {
-  expect(columnsOf(text)).toBe(columns);
+  expect(columnWidth(text)).toBe(columns);
 });
 
 it.each<[string, number, string]>([
@@ -32,5 +32,5 @@ it.each<[string, number, string]>([
   ['👩‍👩‍👧!', 2, '…'],
   ['ab', 1, '…'],
 ])('%j is shortened to %i columns as %j', (text, columnsMax, expected) => {
-  expect(cut(text, columnsMax)).toBe(expected);
+  expect(cutToColumns(text, columnsMax)).toBe(expected);
 });

@@ -1,6 +1,6 @@
 import { WriteStream } from 'node:tty';
 import { describe, expect, it, vi } from 'vitest';
-import { columnsOf } from '#src/cli/terminal-text.ts';
+import { columnWidth } from '#src/cli/terminal-text.ts';
 import { drawTree as drawOutlines, type TreeOptions, treeOptionsFor } from '#src/cli/tree.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
 import type { RunRecord } from '#src/run/record.ts';
@@ -230,13 +230,13 @@ describe('a long line', () => {
   it('counts two columns for wide characters', () => {
     const [line = ''] = lines([makeRun('1', '検索'.repeat(40))], { widthColumns: 60 });
     expect(line).toMatch(/^(検索)+検?… · chain · 12 ms$/);
-    expect(columnsOf(line)).toBeGreaterThan(57);
-    expect(columnsOf(line)).toBeLessThanOrEqual(60);
+    expect(columnWidth(line)).toBeGreaterThan(57);
+    expect(columnWidth(line)).toBeLessThanOrEqual(60);
   });
 
   it('is drawn fast even if the name and the error are long', () => {
     const [line = ''] = lines([makeRun('1', 'n'.repeat(10_000_000), { error: 'e'.repeat(10_000_000) })]);
-    expect(columnsOf(line)).toBe(120);
+    expect(columnWidth(line)).toBe(120);
   });
 });
 

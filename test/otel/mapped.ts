@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { defaultLimits } from '#src/config/limits.ts';
 import type { Attributes } from '#src/otel/conventions/values.ts';
 import type { SpanCapture } from '#src/otel/mapping/mapped-fields.ts';
-import { DEFAULT_MAPPING, projectOf, spanToRun } from '#src/otel/mapping/span-to-run.ts';
+import { DEFAULT_MAPPING, projectInAttributes, spanToRun } from '#src/otel/mapping/span-to-run.ts';
 import type { SpanLike } from '#src/otel.ts';
 import { payloadRules } from '#src/payload/truncate.ts';
 import { bareSpan } from '../support/bare-span.ts';
@@ -50,7 +50,7 @@ export function mapped(attributes: Attributes, span: Partial<SpanLike> = {}, cap
   return {
     name: name === spanName ? undefined : name,
     runType,
-    project: projectOf(attributes),
+    project: projectInAttributes(attributes),
     inputs: inputs && JSON.parse(inputs.json),
     outputs: outputs && JSON.parse(outputs.json),
     tags,

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { all, type Sql } from '#src/receiver/filter/sql.ts';
-import { conditionOf } from '#src/receiver/store/clickhouse/conditions.ts';
+import { rowCondition } from '#src/receiver/store/clickhouse/conditions.ts';
 import { defineFilterFunctions, SqlFilter } from '#src/receiver/store/sqlite/conditions.ts';
 import { SqliteSearch } from '#src/receiver/store/sqlite/search.ts';
 import { openConnection } from './local-store.ts';
@@ -40,7 +40,7 @@ test('each condition is translated to the SQL of each database', async () => {
         ...sqlite.params,
       ),
     ).toEqual([]);
-    return [`${text}`, `  SQLite: ${shown(sqlite)}`, `  ClickHouse: ${shown(conditionOf('t', filter, 'trace'))}`, ''];
+    return [`${text}`, `  SQLite: ${shown(sqlite)}`, `  ClickHouse: ${shown(rowCondition('t', filter, 'trace'))}`, ''];
   });
   await expect(lines.join('\n')).toMatchFileSnapshot('filter-sql.txt');
 });

@@ -3,7 +3,7 @@ import { BlockList } from 'node:net';
 import { request } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { RunLimits } from '#src/receiver/http/run-limits.ts';
-import { isKey, keyIdOf, newKey, type StoredKey } from '#src/receiver/store/key-store.ts';
+import { isStoredKey, keyIdOf, newKey, type StoredKey } from '#src/receiver/store/key-store.ts';
 import { MemoryStore } from '#src/receiver.ts';
 import { simple } from './conformance/support.ts';
 import { startService } from './service.ts';
@@ -31,7 +31,11 @@ describe('a key', () => {
     expect([hash.length, text.includes(hash)]).toEqual([64, false]);
     const stored = { hash } as StoredKey;
     const wrong = `${text.slice(0, -2)}${text.endsWith('AA') ? 'BB' : 'AA'}`;
-    expect([isKey(text, stored), isKey(wrong, stored), isKey(`${text}A`, stored)]).toEqual([true, false, false]);
+    expect([isStoredKey(text, stored), isStoredKey(wrong, stored), isStoredKey(`${text}A`, stored)]).toEqual([
+      true,
+      false,
+      false,
+    ]);
     expect(newKey().text).not.toBe(text);
   });
 

@@ -1,6 +1,6 @@
 import { addCost, NO_PRICES } from '#src/receiver/domain/prices.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
-import { outlineOf, payloadFacts, summaryOf, toolsIn } from '#src/receiver/domain/summary.ts';
+import { outlineOfSummary, payloadFacts, summaryOf, toolsIn } from '#src/receiver/domain/summary.ts';
 import type { RunRecord } from '#src/run/record.ts';
 
 /** Creates a chain of 12 ms. The place is its id and order: `1.2` is the second child of run 1. */
@@ -30,5 +30,5 @@ export function outlined({ id, trace_id, ...fields }: RunRecord): RunOutline {
   const summary = summaryOf(id, trace_id, fields, facts);
   if (summary === undefined) throw new Error(`run ${id} cannot be seen`);
   addCost(summary, NO_PRICES);
-  return outlineOf(summary, toolsIn(summary, facts));
+  return outlineOfSummary(summary, toolsIn(summary, facts));
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parametersOf, toolsOf } from '#src/services/call-settings.ts';
-import { codeOf } from '#src/viewer/payload/call-code.ts';
+import { callCodeOf } from '#src/viewer/payload/call-code.ts';
 
 const schema = { type: 'object', properties: { order: { type: 'string' } } };
 const user = { role: 'user', content: "Where's order 5?" };
@@ -22,7 +22,7 @@ test('parameters come from the metadata and from inputs beside the conversation'
 });
 
 function curl(name: string, provider: string, parameters: object, inputs: object) {
-  const code = codeOf({
+  const code = callCodeOf({
     name,
     inputs,
     extra: { metadata: { ls_provider: provider, ls_invocation_params: parameters } },
@@ -46,9 +46,9 @@ test('a model call is copied as a request to the API that was called, without th
     'https://api.anthropic.com/v1/messages',
     { model: 'm', max_tokens: 9, system: 'Be kind', messages: [user] },
   ]);
-  expect(codeOf({ name: 'call', model: 'm', inputs: { question: 'Why?' } })).toBeUndefined();
+  expect(callCodeOf({ name: 'call', model: 'm', inputs: { question: 'Why?' } })).toBeUndefined();
   expect(
-    codeOf({ name: 'call', model: 'm', inputs: { messages: [user] } })?.typescript,
+    callCodeOf({ name: 'call', model: 'm', inputs: { messages: [user] } })?.typescript,
   ).toBe(`import OpenAI from 'openai';
 
 // The client reads OPENAI_API_KEY and OPENAI_BASE_URL from the environment.

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import {
   ago,
   bytes,
-  cost,
-  count,
-  duration,
+  costFigure,
+  countFigure,
+  durationFigure,
   exact,
   latencyOf,
   millisecondsAt,
@@ -16,14 +16,19 @@ const NOW_MS = Date.parse('2026-11-20T12:00:00Z');
 const DAY_MS = 86_400_000;
 
 test.each<[string, (value: number) => string, readonly number[], string]>([
-  ['durations', duration, [-5, 0, 0.42, 9.94, 9.96, 999.4, 999.6], '0 ms, 0 ms, 0.42 ms, 9.9 ms, 10 ms, 999 ms, 1 s'],
-  ['seconds', duration, [1_240, 9_990, 59_900, 59_996], '1.24 s, 9.99 s, 59.9 s, 1 m 00 s'],
-  ['minutes and hours', duration, [123_000, 3_599_400, 3_720_000], '2 m 03 s, 59 m 59 s, 1 h 02 m'],
-  ['small counts', count, [0, 999], '0, 999'],
-  ['large counts', count, [100_000, 999_499, 999_500, 1_240_000], '100k, 999k, 1M, 1.2M'],
+  [
+    'durations',
+    durationFigure,
+    [-5, 0, 0.42, 9.94, 9.96, 999.4, 999.6],
+    '0 ms, 0 ms, 0.42 ms, 9.9 ms, 10 ms, 999 ms, 1 s',
+  ],
+  ['seconds', durationFigure, [1_240, 9_990, 59_900, 59_996], '1.24 s, 9.99 s, 59.9 s, 1 m 00 s'],
+  ['minutes and hours', durationFigure, [123_000, 3_599_400, 3_720_000], '2 m 03 s, 59 m 59 s, 1 h 02 m'],
+  ['small counts', countFigure, [0, 999], '0, 999'],
+  ['large counts', countFigure, [100_000, 999_499, 999_500, 1_240_000], '100k, 999k, 1M, 1.2M'],
   [
     'costs',
-    cost,
+    costFigure,
     [0, -0.25, 12.345, 1, 0.25, 0.0021, 0.000027, 0.00001, 0.0000004],
     '$0, -$0.25, $12.35, $1.00, $0.25, $0.0021, $0.00003, $0.00001, <$0.00001',
   ],
@@ -41,7 +46,7 @@ test.each<[string, (value: number) => string, readonly number[], string]>([
 });
 
 test('thousands have a separator', () => {
-  expect([count(99_999), plural(1_000, 'run')]).toEqual(['99,999', '1,000 runs']);
+  expect([countFigure(99_999), plural(1_000, 'run')]).toEqual(['99,999', '1,000 runs']);
 });
 
 test('times in the future or more than a week ago are shown as a local date', () => {

@@ -1,7 +1,7 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { isLocked } from '#src/viewer/data/api.ts';
-import { listen, live, onChanges } from '#src/viewer/data/changes.ts';
-import { changesOf, LiveValue } from '#src/viewer/data/live-value.ts';
+import { listenForChanges, live, onChanges } from '#src/viewer/data/changes.ts';
+import { changesOfTrace, LiveValue } from '#src/viewer/data/live-value.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
 let browser: ReturnType<typeof fakeBrowser>;
@@ -21,13 +21,13 @@ function recordChanges(): (string[] | 'unknown')[] {
 function heldValue() {
   const reads: { resolve: (value: string) => void; reject: (error: Error) => void }[] = [];
   const read = (): Promise<string> => new Promise((resolve, reject) => reads.push({ resolve, reject }));
-  const value = new LiveValue(read, { isStale: changesOf('a') });
+  const value = new LiveValue(read, { isStale: changesOfTrace('a') });
   onTestFinished(() => value.close());
   return { value, reads };
 }
 
 test('a change without trace ids may concern every trace', () => {
-  void listen();
+  void listenForChanges();
   FakeStream.last.emit('open');
   const changes = recordChanges();
   FakeStream.last.emit('change', { trace_ids: ['a', 'b'] });
@@ -37,7 +37,7 @@ test('a change without trace ids may concern every trace', () => {
 
 test('the page waits one second for the stream, and reads everything again if it opens later', async () => {
   const opened = vi.fn();
-  void listen().then(opened);
+  void listenForChanges().then(opened);
   await vi.advanceTimersByTimeAsync(999);
   expect(opened).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(1);
@@ -48,7 +48,7 @@ test('the page waits one second for the stream, and reads everything again if it
 });
 
 test('after the browser has reconnected a lost stream, the page reads everything again', () => {
-  void listen();
+  void listenForChanges();
   FakeStream.last.emit('open');
   const changes = recordChanges();
   FakeStream.last.emit('error');
@@ -59,7 +59,7 @@ test('after the browser has reconnected a lost stream, the page reads everything
 
 test('a refused stream is opened again after three seconds, unless a key is required', async () => {
   browser.answers.status = 503;
-  void listen();
+  void listenForChanges();
   const first = FakeStream.last;
   first.refuse();
   expect(live.value).toBe('lost');
@@ -75,7 +75,7 @@ test('a refused stream is opened again after three seconds, unless a key is requ
 });
 
 test('changes during a read cause one more read, after a pause of three times its duration', async () => {
-  void listen();
+  void listenForChanges();
   const { value, reads } = heldValue();
   await vi.advanceTimersByTimeAsync(400);
   FakeStream.last.emit('change', { trace_ids: ['a'] });
@@ -92,7 +92,7 @@ test('changes during a read cause one more read, after a pause of three times it
 });
 
 test('a closed value reads nothing and ignores the result of its last read', async () => {
-  void listen();
+  void listenForChanges();
   const { value, reads } = heldValue();
   value.close();
   reads[0]?.resolve('late');

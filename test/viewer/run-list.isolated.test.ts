@@ -1,6 +1,6 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { api, isLocked } from '#src/viewer/data/api.ts';
-import { listen } from '#src/viewer/data/changes.ts';
+import { listenForChanges } from '#src/viewer/data/changes.ts';
 import { type Line, RunList } from '#src/viewer/list/run-list.ts';
 import { gate } from '../support/gate.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
@@ -24,7 +24,7 @@ function openList(count: number, view: 'traces' | 'runs' = 'traces') {
     await held.get(cursor ?? id ?? '');
     return { items, next };
   };
-  void listen();
+  void listenForChanges();
   FakeStream.last.emit('open');
   const list = new RunList<Line>(api[view], () => new URLSearchParams());
   list.open();

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { piecesOf, visible } from '#src/viewer/elements/visible-text.ts';
+import { piecesOf, visibleText } from '#src/viewer/elements/visible-text.ts';
 
 test('a text is shown on one line, with hidden characters escaped', () => {
-  expect(visible('a\u202eb, half \ud800 pair, tag \u{e0041}, emoji 👩‍👩‍👧\r\nand\nlines')).toBe(
+  expect(visibleText('a\u202eb, half \ud800 pair, tag \u{e0041}, emoji 👩‍👩‍👧\r\nand\nlines')).toBe(
     'a\\u202eb, half \\ud800 pair, tag \\u{e0041}, emoji 👩‍👩‍👧 and lines',
   );
 });

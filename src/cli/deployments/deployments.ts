@@ -8,7 +8,7 @@ import {
   type CommandContext,
   CommandFailure,
   collect,
-  duration,
+  durationArgument,
   type OptionsOf,
   pairOf,
   readJsonObject,
@@ -155,7 +155,7 @@ function defineRevisions(command: Command, context: CommandContext): void {
   withServiceOptions(command.command('wait').description('Wait until a revision is deployed.'))
     .argument('<id>')
     .option('--revision <id>', 'revision (default: the latest)')
-    .option('--timeout <time>', TIMEOUT, duration)
+    .option('--timeout <time>', TIMEOUT, durationArgument)
     .action((id, options) =>
       call(options, context, async ({ deployments }, printer) => {
         const revision = options.revision === undefined ? {} : { revisionId: options.revision };
@@ -204,7 +204,7 @@ const TIMEOUT = 'maximum time to wait, e.g. 90s or 1h (default: 15m)';
 function withWaitOptions(command: Command) {
   return withServiceOptions(command)
     .option('--wait', 'wait until the revision is deployed, and print its status on standard error')
-    .option('--timeout <time>', TIMEOUT, duration)
+    .option('--timeout <time>', TIMEOUT, durationArgument)
     .hook('preAction', (called) => {
       const { wait, timeout } = called.opts();
       if (timeout !== undefined && !wait) throw new UsageError('--timeout requires --wait');

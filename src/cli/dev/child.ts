@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { messageOf } from '../../base/text.ts';
 import { type CommandContext, CommandFailure, type Ending, STOP_SIGNALS, UsageError } from '../command-line.ts';
-import { quoted } from '../terminal-text.ts';
+import { inShellQuotes } from '../terminal-text.ts';
 
 export type ChildCommand = readonly [string, ...string[]];
 
@@ -14,7 +14,7 @@ const SIGNALS_MAX = 3;
 export function childCommand(words: readonly string[], { argv }: CommandContext): ChildCommand | undefined {
   const end = argv.indexOf('--');
   const own = end === -1 ? words : words.slice(0, words.length - (argv.length - end - 1));
-  if (own[0] !== undefined) throw new UsageError(`expected -- before the command ${quoted(own[0])}`);
+  if (own[0] !== undefined) throw new UsageError(`expected -- before the command ${inShellQuotes(own[0])}`);
   if (end === -1) return undefined;
   const [program, ...args] = argv.slice(end + 1);
   if (!program) throw new UsageError('expected a command after --');
@@ -78,7 +78,7 @@ export function forwardedSignal(
 
 function notStarted(program: string, error: unknown): Error {
   const { code } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return new CommandFailure(`command not found: ${quoted(program)}`, 127);
+  if (code === 'ENOENT') return new CommandFailure(`command not found: ${inShellQuotes(program)}`, 127);
   const reason = code === 'EACCES' ? 'the file is not executable' : messageOf(error);
-  return new CommandFailure(`cannot start ${quoted(program)}: ${reason}`, 126);
+  return new CommandFailure(`cannot start ${inShellQuotes(program)}: ${reason}`, 126);
 }

@@ -216,7 +216,7 @@ interface Attachment {
  * Uses the receiver of another `runspan dev` for a program. The traces of the program are reported when the program has
  * ended. Throws a `NoReceiver` if the receiver has ended, or another `CommandFailure` if it denies access.
  */
-export async function attach(url: string, { storePath, tracesMax, warn }: Attachment): Promise<DevReceiver> {
+export async function attachTo(url: string, { storePath, tracesMax, warn }: Attachment): Promise<DevReceiver> {
   const source = receiverAt(new URL(url), storePath);
   // Checks the key, and names the variable to set if the receiver denies access.
   await source.traces({ limit: 1 });

@@ -15,7 +15,7 @@ import {
   CommandFailure,
   collect,
   documentationUrl,
-  duration,
+  durationArgument,
   type Ending,
   type OptionsOf,
   type Output,
@@ -30,7 +30,7 @@ import { drawTree, treeOptionsFor } from '../tree.ts';
 import { agentSettings, isAgent } from './agents.ts';
 import { type ChildCommand, childCommand, runChild } from './child.ts';
 import { withSpool } from './child-spool.ts';
-import { attach, type DevReceiver, openReceiver, receiverKeys, withDevNames } from './dev-receiver.ts';
+import { attachTo, type DevReceiver, openReceiver, receiverKeys, withDevNames } from './dev-receiver.ts';
 import { hookVariables, nodeVersionFor, otlpHeaders } from './hook-variables.ts';
 import { registeredReceiver } from './registration.ts';
 import { TraceWatch } from './trace-watch.ts';
@@ -85,7 +85,7 @@ function withOptions(command: Command) {
     )
     .option('--store <file>', 'file that stores the runs (default: RUNSPAN_STORE, otherwise ~/.runspan/runs.db)')
     .addOption(new Option('--memory', 'store the runs in memory until the receiver ends').conflicts('store'))
-    .option('--max-age <time>', 'delete traces idle for this long, e.g. 12h (default: 30d)', duration)
+    .option('--max-age <time>', 'delete traces idle for this long, e.g. 12h (default: 30d)', durationArgument)
     .option('--max-size <size>', 'delete the oldest traces beyond this size, e.g. 500mb (default: 4gb)', size)
     .option('--prices <file>', PRICES_OPTION)
     .option('--strict', 'reject requests that deviate from the documented interface')
@@ -225,7 +225,7 @@ async function receiverFor({ options, command, warn }: Session): Promise<DevRece
             `a receiver already runs at ${url}: open this address, or start a program with \`runspan dev -- <command>\``,
           );
         const isAll = options.json || options.quiet;
-        const receiver = await attach(url, { storePath, tracesMax: isAll ? Infinity : PRINTED_MAX, warn });
+        const receiver = await attachTo(url, { storePath, tracesMax: isAll ? Infinity : PRINTED_MAX, warn });
         warnOfIgnored(options, (option) => warn(`${option} has no effect on the receiver at ${url}`));
         return receiver;
       }

@@ -9,7 +9,7 @@ import { createClient } from '../../http/create-client.ts';
 import { environment } from '../../platform/node.ts';
 import { DELAY_MAX_MS } from '../../platform/timers.ts';
 import type { CommandContext, Output } from '../command-line.ts';
-import { type Finding, findingLine, ok } from './finding.ts';
+import { type Finding, findingLine, okFinding } from './finding.ts';
 import { loadVariables, projectFindings } from './project.ts';
 import { connectionFindings, testRunFinding } from './service.ts';
 import { settingFindings } from './settings.ts';
@@ -58,7 +58,7 @@ async function doctor(isJson: boolean, stdout: Output): Promise<boolean> {
 const RESPONSE_MAX_MS = 8_000;
 
 async function* allFindings(files: ReadonlyMap<string, string>): AsyncGenerator<Finding> {
-  yield ok('node', `${process.version}, with runspan ${version}`);
+  yield okFinding('node', `${process.version}, with runspan ${version}`);
   yield* projectFindings(process.cwd());
   const { findings, settings } = settingFindings(files);
   yield* findings;

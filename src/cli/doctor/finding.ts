@@ -9,7 +9,7 @@ export interface Finding {
   readonly advice?: string;
 }
 
-export function ok(check: string, message: string): Finding {
+export function okFinding(check: string, message: string): Finding {
   return { level: 'ok', check, message };
 }
 

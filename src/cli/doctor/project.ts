@@ -5,7 +5,7 @@ import { ignoreErrors } from '../../base/guard.ts';
 import { version } from '../../base/version.ts';
 import { environment } from '../../platform/node.ts';
 import { documentationUrl, PACKAGE_FOLDER } from '../command-line.ts';
-import { type Finding, ok, warn } from './finding.ts';
+import { type Finding, okFinding, warn } from './finding.ts';
 
 /** Returns the variables in the files `.env` and `.env.local` of a folder, by file. The last file takes precedence. */
 export function variablesInFiles(folder: string): [file: string, variables: NodeJS.Dict<string>][] {
@@ -37,8 +37,8 @@ export function loadVariables(folder: string): Map<string, string> {
 export function* projectFindings(folder: string): Generator<Finding> {
   const installed = installedVersion(folder);
   if (installed === undefined)
-    yield ok('runspan', `not installed in this folder; this command is in ${PACKAGE_FOLDER}`);
-  else if (installed === version) yield ok('runspan', `${installed} is installed`);
+    yield okFinding('runspan', `not installed in this folder; this command is in ${PACKAGE_FOLDER}`);
+  else if (installed === version) yield okFinding('runspan', `${installed} is installed`);
   else yield warn('runspan', `the program loads ${installed}, this command is ${version}`, 'use one version for both');
   yield* importFindings(sourceFiles(folder));
 }
@@ -105,5 +105,6 @@ function* importFindings(sources: Iterable<SourceFile>): Generator<Finding> {
     }
   }
   const page = documentationUrl('docs/from-langsmith.md#what-stays-with-langsmith');
-  if (staying.length > 0) yield ok('langsmith', `imports that stay with langsmith: ${staying.join(', ')}; see ${page}`);
+  if (staying.length > 0)
+    yield okFinding('langsmith', `imports that stay with langsmith: ${staying.join(', ')}; see ${page}`);
 }

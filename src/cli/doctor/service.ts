@@ -7,7 +7,7 @@ import { type HttpResponse, isKeyRefused, type Transport } from '../../http/tran
 import { startRun } from '../../run/start-run.ts';
 import { subscribe } from '../../run/stats.ts';
 import { createExporter } from '../../runspan.ts';
-import { type Finding, fail, ok, warn } from './finding.ts';
+import { type Finding, fail, okFinding, warn } from './finding.ts';
 import { addressIn } from './settings.ts';
 
 /**
@@ -21,7 +21,7 @@ const SEND_MAX_MS = 10_000;
 /** Checks the connection and the clocks. A service that takes spans has only one route, which the test run checks. */
 export async function* connectionFindings(settings: Settings, client: Transport): AsyncGenerator<Finding> {
   const proxy = proxyFor(settings.endpoint, settings.proxies);
-  if (typeof proxy === 'object') yield ok('proxy', `${addressIn(proxy.address)}, from ${proxy.variable}`);
+  if (typeof proxy === 'object') yield okFinding('proxy', `${addressIn(proxy.address)}, from ${proxy.variable}`);
   if (settings.otlp !== undefined) return;
   try {
     const response = await client.send({ method: 'GET', path: '/info', headers: { accept: 'application/json' } });
@@ -41,7 +41,7 @@ function infoFinding(response: HttpResponse, settings: Settings): Finding {
     const isFailure = status < 400 || status >= 500;
     return (isFailure ? fail : warn)('info', message, adviceFor(status, settings));
   }
-  if (parseJson(text) !== undefined) return ok('info', message);
+  if (parseJson(text) !== undefined) return okFinding('info', message);
   return fail('info', `${message}, not JSON`, 'check that the endpoint is the URL of the service, not of a web page');
 }
 
@@ -65,7 +65,7 @@ export async function testRunFinding(settings: Settings): Promise<Finding> {
   stop();
   await exporter.close({ timeoutMs: 0 });
   const { sent, lastError } = exporter.stats();
-  if (sent === 1) return ok('test run', `accepted: ${run.url ?? run.id}`);
+  if (sent === 1) return okFinding('test run', `accepted: ${run.url ?? run.id}`);
   const reason = lastError?.message ?? `no response within ${SEND_MAX_MS / 1_000} s`;
   return fail('test run', `not accepted: ${reason}`, adviceFor(status, settings));
 }

@@ -1,10 +1,10 @@
-import { addressOf } from '../../config/checker.ts';
+import { shownAddress } from '../../config/checker.ts';
 import { type EnvironmentName, env } from '../../config/environment.ts';
 import { durabilityOf, resolveSettings, type Settings } from '../../config/options.ts';
 import { SERVICE, SETTINGS, type SettingKind, type SettingName } from '../../config/settings.ts';
 import { collectProblems, flag, variableOf } from '../../config/variables.ts';
 import { counted } from '../terminal-text.ts';
-import { type Finding, fail, ok, warn } from './finding.ts';
+import { type Finding, fail, okFinding, warn } from './finding.ts';
 
 /** Returns the environment variable that sets the sample rate to 0, if no trace is kept in spite of it. */
 export function samplingOff(): EnvironmentName | undefined {
@@ -42,10 +42,10 @@ export function settingFindings(files: ReadonlyMap<string, string>): {
         const file = files.get(variable);
         const origin = file === undefined ? '' : `, in ${file}`;
         // Values that are invalid or not used are hidden, because they may be secrets in the wrong variable.
-        if (variable !== used) return ok(variable, `${hiddenValue(variable)}${origin}, not used`);
+        if (variable !== used) return okFinding(variable, `${hiddenValue(variable)}${origin}, not used`);
         const shown = problem === undefined ? shownValue(variable, kind) : hiddenValue(variable);
         return problem === undefined
-          ? ok(variable, `${shown}${origin}`)
+          ? okFinding(variable, `${shown}${origin}`)
           : warn(variable, `${shown}${origin}: ${problem}`, `correct or unset ${variable}`);
       });
   });
@@ -73,7 +73,7 @@ function* destinationFindings(settings: Settings | undefined, services: number, 
     return;
   }
   const rest = services > 1 ? `, the first of ${services} services; the others are not checked` : '';
-  yield ok('endpoint', `runs are sent to ${addressOf(settings.endpoint)}${rest}`);
+  yield okFinding('endpoint', `runs are sent to ${shownAddress(settings.endpoint)}${rest}`);
   const inFile = used.find((name) => files.has(name));
   if (inFile === undefined) return;
   yield warn(
@@ -99,5 +99,5 @@ function hiddenValue(name: EnvironmentName): string {
 /** Returns the URL in a text, without its user, password, query and fragment. Returns undefined if there is none. */
 export function addressIn(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url !== undefined && /^https?:$/.test(url.protocol) ? addressOf(url) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) ? shownAddress(url) : undefined;
 }

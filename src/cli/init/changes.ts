@@ -19,7 +19,7 @@ export function changesOf(project: Project): Change[] {
 }
 
 /** runspan also reads the `LANGSMITH_*` variables of the langsmith package. */
-export function variablesOf({ name, dependencies }: Project): Record<string, string> {
+export function variablesToSet({ name, dependencies }: Project): Record<string, string> {
   if ('langsmith' in dependencies) return { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: '', LANGSMITH_PROJECT: name };
   return { RUNSPAN_ENDPOINT: 'http://127.0.0.1:4777', RUNSPAN_API_KEY: '', RUNSPAN_PROJECT: name };
 }
@@ -66,7 +66,7 @@ export function instrumentationFileOf({ folder, isTypeScript }: Project): string
 function variableChange(project: Project): Change {
   const path = join(project.folder, '.env.example');
   const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
-  const variables = variablesOf(project);
+  const variables = variablesToSet(project);
   const [missing, present] = split(variables, (name) => new RegExp(`^[\\s#]*(export )?${name}=`, 'm').test(text));
   const lines = missing.map((name) => `${name}=${variables[name]}\n`).join('');
   const write = (): void => appendFileSync(path, text === '' || text.endsWith('\n') ? lines : `\n${lines}`);

@@ -2,7 +2,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
 import { type CommandContext, documentationUrl } from '../command-line.ts';
 import { ADVICE, nextAdvice } from './advice.ts';
-import { changesOf, commandsOf, instrumentationFileOf, scriptsOf, variablesOf } from './changes.ts';
+import { changesOf, commandsOf, instrumentationFileOf, scriptsOf, variablesToSet } from './changes.ts';
 import { type Project, readProject } from './project.ts';
 
 const HELP = `
@@ -97,7 +97,7 @@ function sectionsOf(project: Project): Section[] {
     ['Install:', ...('runspan' in dependencies ? [] : [install])],
     [
       'Environment variables to set when the program starts:',
-      ...Object.entries(variablesOf(project)).map((pair) => pair.join('=')),
+      ...Object.entries(variablesToSet(project)).map((pair) => pair.join('=')),
       'Without these variables, nothing is recorded. `runspan dev` needs none.',
       'next' in dependencies
         ? 'Next.js reads the variables from .env.'

@@ -1,6 +1,6 @@
 import * as z from 'zod/v4';
 import { cut } from '../../base/text.ts';
-import { idOf } from '../query/show.ts';
+import { idArgument } from '../query/show.ts';
 import { answerText, callIn, receiverIn } from '../rerun/rerun.ts';
 import { SAMPLES_MAX } from '../rerun/rerun-events.ts';
 import { RECORDED_MAX } from './answer.ts';
@@ -25,7 +25,7 @@ export const rerunTool: Tool = tool({
     read(async (found) => {
       const source = receiverIn(found);
       const texts: string[] = [];
-      for await (const answer of source.rerun(await callIn(source, idOf(id)), { set, samples }, signal))
+      for await (const answer of source.rerun(await callIn(source, idArgument(id)), { set, samples }, signal))
         texts.push(`run ${answer.run_id}\n${await answerText(source, answer)}`);
       const lengthMax = Math.floor(RECORDED_MAX / samples);
       const isCut = texts.some((text) => text.length > lengthMax);

@@ -1,14 +1,14 @@
 import * as z from 'zod/v4';
 import { rootIn } from '../../base/forest.ts';
 import { defined, exactJson, isFields } from '../../payload/fields.ts';
-import { callOf, type Records } from '../../receiver/domain/call-records.ts';
+import { headWithRecords, type Records } from '../../receiver/domain/call-records.ts';
 import { headlineOf } from '../../receiver/domain/headline.ts';
 import type { Figures, GroupKey, Statistics } from '../../receiver/domain/query.ts';
 import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
 import { PAYLOAD_FIELDS, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../../receiver/domain/summary.ts';
 import { CommandFailure } from '../command-line.ts';
-import { completeId, costText, feedbackLine, idOf, payloadOf, recordsOf, runOf } from '../query/show.ts';
+import { completeId, costText, feedbackLine, foundRun, idArgument, payloadOf, recordsOfCall } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, visibleLines } from '../terminal-text.ts';
@@ -40,9 +40,9 @@ const showRun = tool({
   }),
   use: ({ id, field, offset }, read) =>
     read(async (source) => {
-      const records = await recordsOf(source, await runOf(source, await completeId(source, idOf(id))));
+      const records = await recordsOfCall(source, await foundRun(source, await completeId(source, idArgument(id))));
       if (field !== undefined) return sliceOf(source, records, field, offset);
-      const run = callOf(records);
+      const run = headWithRecords(records);
       const sections = [factsOf(run)];
       const notes: string[] = [];
       for (const one of FIELDS) {
@@ -75,7 +75,7 @@ function moreText({ id }: RunDetails, field: Field, shown: number, length: numbe
 }
 
 async function fieldText(source: RunSource, records: Records<RunDetails>, field: Field): Promise<string | undefined> {
-  const { error, extra } = callOf(records);
+  const { error, extra } = headWithRecords(records);
   const value =
     field === 'error' ? error : field === 'metadata' ? extra?.metadata : await payloadOf(source, records, field);
   if (value === undefined) return undefined;
@@ -134,10 +134,10 @@ const compareRuns = tool({
 
 /** Returns the values of a run or a trace that are compared, by their path. */
 async function comparedOf(source: RunSource, id: string): Promise<Map<string, string>> {
-  const wanted = await completeId(source, idOf(id));
+  const wanted = await completeId(source, idArgument(id));
   const outline = await source.outline(wanted);
-  const records = await recordsOf(source, await runOf(source, rootIn(outline)?.id ?? wanted));
-  const run = callOf(records);
+  const records = await recordsOfCall(source, await foundRun(source, rootIn(outline)?.id ?? wanted));
+  const run = headWithRecords(records);
   const { runtime: _, ...extra } = run.extra ?? {};
   return leavesOf({
     ...(outline.length > 0 && totalsOf(outline)),

@@ -7,7 +7,7 @@ import { derivedTools, withDerivedTools } from '../../receiver/domain/derived-to
 import type { RunOutline, TraceOutcome, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { CommandFailure, UsageError } from '../command-line.ts';
-import { completeId, idOf, runOf } from '../query/show.ts';
+import { completeId, foundRun, idArgument } from '../query/show.ts';
 import { checkedFilter, failedBelow } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted } from '../terminal-text.ts';
@@ -54,10 +54,10 @@ const showTrace = tool({
   }),
   use: ({ id: given, ...shown }, read) =>
     read(async (source) => {
-      const traceId = await completeId(source, given === undefined ? undefined : idOf(given));
+      const traceId = await completeId(source, given === undefined ? undefined : idArgument(given));
       const outline = await source.outline(traceId);
       // Also accepts the id of a run, and shows its trace.
-      const id = outline.length > 0 ? traceId : (await runOf(source, traceId)).trace_id;
+      const id = outline.length > 0 ? traceId : (await foundRun(source, traceId)).trace_id;
       const [summary] = (await source.traces({ filter: `trace:${id}` })).items;
       return treeOf(id, summary?.outcome, outline.length > 0 ? outline : await source.outline(id), shown);
     }),
@@ -161,7 +161,7 @@ function ignoreMissing(error: unknown): undefined {
 
 function rootOf(read: Read, id: string): Promise<RunOutline> {
   return read(async (source) => {
-    const traceId = await completeId(source, idOf(id));
+    const traceId = await completeId(source, idArgument(id));
     const root = rootIn(await source.outline(traceId));
     if (root === undefined) throw new CommandFailure(`no trace has the id ${traceId}`);
     return root;

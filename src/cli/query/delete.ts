@@ -6,8 +6,8 @@ import { parseUuid } from '../../receiver/http/run-fields.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { type CommandContext, CommandFailure, type Output, UsageError } from '../command-line.ts';
-import { NO_LIMITS, openToRead, reportStore } from '../stores.ts';
-import { counted, quoted } from '../terminal-text.ts';
+import { NO_LIMITS, openStoreToRead, reportStore } from '../stores.ts';
+import { counted, inShellQuotes } from '../terminal-text.ts';
 import { findSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
@@ -31,7 +31,7 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
     .addHelpText('after', HELP)
     .action(async (kind, given, { yes, ...options }) => {
       const id = kind === 'trace' ? parseUuid(given, true) : given;
-      if (id === undefined) throw new UsageError(`${quoted(given)} is not the id of a ${kind}: expected a UUID`);
+      if (id === undefined) throw new UsageError(`${inShellQuotes(given)} is not the id of a ${kind}: expected a UUID`);
       const source = await findSource(options);
       let counts: RunCounts | undefined;
       if (typeof source === 'string') counts = await removeFromFile(source, { kind, id }, yes === true, stderr);
@@ -50,7 +50,7 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
 
 /** Deletes traces, or only counts their runs. Throws if another process has the file open for writing. */
 async function removeFromFile(file: string, target: DeletionTarget, isConfirmed: boolean, stderr: Output) {
-  const reader = await openToRead(file);
+  const reader = await openStoreToRead(file);
   try {
     await reportStore(file, reader, stderr);
     if (!isConfirmed) return await reader.removable(DEFAULT_SCOPE, target);

@@ -12,7 +12,7 @@ import type { DeletionTarget, RunCounts } from '../../receiver/domain/query.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { registeredReceiver } from '../dev/registration.ts';
 import type { RerunChanges, RerunEvent } from '../rerun/rerun-events.ts';
-import { openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
+import { openStoreToRead, type RunSource, storeFile, storeSource } from '../stores.ts';
 
 export interface SourceOptions {
   readonly url?: URL | undefined;
@@ -42,8 +42,8 @@ export async function withSource<Result>(
 ): Promise<Result> {
   const found = await findSource(options);
   if (typeof found !== 'string') return use(found);
-  const store = await openToRead(found);
-  return use(sourceOf(store)).finally(() => store.close());
+  const store = await openStoreToRead(found);
+  return use(storeSource(store)).finally(() => store.close());
 }
 
 /**

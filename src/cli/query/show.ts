@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import type { Command } from '@commander-js/extra-typings';
 import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import { exactJson, parseExact } from '../../payload/fields.ts';
-import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
+import { headWithRecords, type Records, recordWith } from '../../receiver/domain/call-records.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import {
   PAYLOAD_FIELDS,
@@ -14,7 +14,7 @@ import { isCallType } from '../../run/same-call.ts';
 import { canonicalId } from '../../run/time.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
-import { counted, quoted, timeText, visibleLines } from '../terminal-text.ts';
+import { counted, inShellQuotes, timeText, visibleLines } from '../terminal-text.ts';
 import { cachedText, drawTree, durationOf, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
 
@@ -29,7 +29,7 @@ export function define(command: Command, { stdout }: CommandContext): void {
       .description(
         'Shows a trace as a tree with the inputs and outputs of its root run, or a run with all its details. Without an id, shows the latest trace.',
       )
-      .argument('[id]', "id of a trace or a run, or the start or end of a recent trace's id", idOf)
+      .argument('[id]', "id of a trace or a run, or the start or end of a recent trace's id", idArgument)
       .option('--internal', 'also print the steps that frameworks such as LangGraph have added for themselves')
       .option('--full', 'print complete payloads instead of the first 2000 characters')
       .option('--json', 'print one JSON object: a trace that can be imported, or a run with its payloads')
@@ -46,9 +46,9 @@ export function define(command: Command, { stdout }: CommandContext): void {
     );
 }
 
-export function idOf(text: string): string {
+export function idArgument(text: string): string {
   if (/^[0-9a-f-]{4,36}$/i.test(text)) return text.toLowerCase();
-  throw new UsageError(`${quoted(text)} is not an id: expected four or more of the digits 0-9 and a-f`);
+  throw new UsageError(`${inShellQuotes(text)} is not an id: expected four or more of the digits 0-9 and a-f`);
 }
 
 interface View extends TreeOptions {
@@ -60,14 +60,14 @@ async function textOf(view: View, id: string | undefined): Promise<string> {
   const { source, paint } = view;
   const wanted = await completeId(source, id);
   const outline = await source.outline(wanted);
-  if (outline.length === 0) return `${await runText(view, await runOf(source, wanted))}\n`;
+  if (outline.length === 0) return `${await runText(view, await foundRun(source, wanted))}\n`;
   const [summary] = (await source.traces({ filter: `trace:${wanted}` })).items;
   const root = await source.details(summary?.id ?? wanted);
   const outcome = summary?.outcome;
   const shown = outcome === 'failed_below' || outcome === 'incomplete' ? [outcome.replace('_', ' ')] : [];
   const facts = [`trace ${wanted}`, `started ${timeText(root?.start_time ?? '')}`, ...shown];
   const head = paint('detail', facts.join(', '));
-  const contents = root === undefined ? [] : await contentsOf(view, await recordsOf(source, root), summary);
+  const contents = root === undefined ? [] : await contentsOf(view, await recordsOfCall(source, root), summary);
   const cost = root && costText(root);
   const costs = cost === undefined ? [] : [`${paint('type', 'cost')}\n${visible(cost)}`];
   return `${[head, drawTree(outline, view), ...costs, ...contents].join('\n\n')}\n`;
@@ -89,13 +89,13 @@ async function jsonOf(source: RunSource, id: string | undefined): Promise<string
   const wanted = await completeId(source, id);
   const exported = (await source.outline(wanted)).length === 0 ? undefined : await source.exported(wanted);
   if (exported !== undefined) return `${visibleJson(exported)}\n`;
-  const run = await runOf(source, wanted);
+  const run = await foundRun(source, wanted);
   const complete: Record<string, unknown> = { ...run };
   for (const [field, payload] of await payloadsOf(source, [run])) complete[field] = payload;
   return `${visibleJson(exactJson(complete))}\n`;
 }
 
-export async function runOf(source: RunSource, id: string): Promise<RunDetails> {
+export async function foundRun(source: RunSource, id: string): Promise<RunDetails> {
   const run = await source.details(id);
   if (run === undefined) throw new CommandFailure(`no trace or run has the id ${id}`);
   return run;
@@ -124,8 +124,8 @@ export async function completeId(source: RunSource, id: string | undefined): Pro
 
 async function runText(view: View, given: RunDetails): Promise<string> {
   const { paint, source } = view;
-  const records = await recordsOf(source, given);
-  const run = callOf(records);
+  const records = await recordsOfCall(source, given);
+  const run = headWithRecords(records);
   const cache = run.run_type === 'llm' ? await source.cache(run.id) : undefined;
   const facts: [string, string | undefined][] = [
     ['run', run.id],
@@ -170,7 +170,7 @@ const SHOWN_MAX = 2_000;
 
 /** Formats a run. If it is the root of `trace`, the inputs and outputs are those that lists show. */
 async function contentsOf({ source, isFull, paint }: View, records: Records<RunDetails>, trace?: TraceSummary) {
-  const run = callOf(records);
+  const run = headWithRecords(records);
   const section = (title: string, text: string): string => `${paint('type', title)}\n${text}`;
   const limited = (text: string): string => visibleLines(isFull ? text : shortened(text));
   const data = (title: string, value: unknown): string => section(title, limited(exactJson(value, 2)));
@@ -212,7 +212,7 @@ export async function payloadOf(
 }
 
 /** Returns a run and, if it is the head of a call, the further records of the call. */
-export async function recordsOf(source: RunSource, run: RunDetails): Promise<Records<RunDetails>> {
+export async function recordsOfCall(source: RunSource, run: RunDetails): Promise<Records<RunDetails>> {
   if (!isCallType(run.run_type) || run.same_call_as !== undefined) return [run];
   const others: RunDetails[] = [];
   for (const { id, same_call_as: head } of await source.outline(run.trace_id)) {

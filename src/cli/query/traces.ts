@@ -15,7 +15,7 @@ import {
 import { toIsoTime } from '../../receiver/filter/values.ts';
 import { type CommandContext, collect, collectFrom, UsageError, wholeNumber } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
-import { counted, quoted, timeText } from '../terminal-text.ts';
+import { counted, inShellQuotes, timeText } from '../terminal-text.ts';
 import { drawRun, type TreeOptions, treeOptionsFor, usageTexts } from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
 
@@ -116,7 +116,7 @@ async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, 
 export async function failedBelow(source: RunSource, { project, filter = '' }: ListQuery): Promise<string[]> {
   const instead = failedBelowInstead(parseFilter(filter, Date.now()));
   const found = instead && (await source.traces(defined({ project, filter: instead, limit: 1 })));
-  return found && found.items.length > 0 ? [`traces with a failed run match ${quoted(instead)}`] : [];
+  return found && found.items.length > 0 ? [`traces with a failed run match ${inShellQuotes(instead)}`] : [];
 }
 
 /**

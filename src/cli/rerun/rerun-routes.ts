@@ -7,7 +7,7 @@ import type { RunOperation } from '../../receiver/domain/run-message.ts';
 import type { RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import { type Call, get, idOf, type Route, type RouteResponse, readJson } from '../../receiver/http/route.ts';
-import { jsonObject } from '../../receiver/http/validation.ts';
+import { requiredObject } from '../../receiver/http/validation.ts';
 import { startRun, withContext, withRun } from '../../run/start-run.ts';
 import { EXCHANGE_NAME } from '../../services/conversation.ts';
 import { SERVICE_ORIGINS } from '../../services/keys.ts';
@@ -27,7 +27,7 @@ export function rerunRoutes(rules: ServiceRules): readonly Route[] {
 }
 
 async function rerun(call: Call, rules: ServiceRules): Promise<RouteResponse> {
-  const { request, set = {}, samples = 1 } = checked(jsonObject(await readJson(call, BODY_MAX)));
+  const { request, set = {}, samples = 1 } = checked(requiredObject(await readJson(call, BODY_MAX)));
   const [run, exchange] = await exchangeOf(call, idOf(call));
   const prepared = serviceRequest(exchange, changed(request ?? exchange.request, set), rules);
   return {

@@ -6,7 +6,7 @@ import { outputsPreview } from '../../receiver/domain/preview.ts';
 import { pagePath } from '../../run/page-path.ts';
 import { type CommandContext, CommandFailure, collect, pairOf, UsageError, wholeNumber } from '../command-line.ts';
 import { ReceiverSource, withSource, withSourceOptions } from '../query/run-source.ts';
-import { completeId, idOf } from '../query/show.ts';
+import { completeId, idArgument } from '../query/show.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, visibleLines } from '../terminal-text.ts';
 import { durationOf, usageTexts } from '../tree.ts';
@@ -23,7 +23,7 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
   withSourceOptions(
     command
       .description('Sends a recorded model call again, with changes.')
-      .argument('<id>', 'id of the run of a model call, or of a trace with one model call', idOf)
+      .argument('<id>', 'id of the run of a model call, or of a trace with one model call', idArgument)
       .option('--model <name>', 'another model of the same service')
       .option('--set <path=value>', 'value of a field of the request, e.g. temperature=0; can be repeated', collect)
       .option('--samples <n>', `number of answers, from 1 to ${SAMPLES_MAX}`, wholeNumber(1, SAMPLES_MAX), 1)

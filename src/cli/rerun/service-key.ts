@@ -1,7 +1,7 @@
-import { isKey, isLoopback } from '../../config/checker.ts';
+import { isHeaderKey, isLoopback } from '../../config/checker.ts';
 import { environment } from '../../platform/node.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
-import { keyOfFormat, variablesOf } from '../../services/keys.ts';
+import { keyOfFormat, keyVariables } from '../../services/keys.ts';
 import { variablesInFiles } from '../doctor/project.ts';
 
 /** What decides where a recorded call may be sent. */
@@ -21,7 +21,7 @@ type Variables = NodeJS.Dict<string>;
  */
 export function keyHeader(url: URL, call: string, rules: ServiceRules): Record<string, string> {
   const { origin } = url;
-  const listed = variablesOf(origin);
+  const listed = keyVariables(origin);
   const { keys, isNamed } = keysFor(origin, call, rules);
   if (listed === undefined && !isNamed) {
     throw new HttpError(
@@ -39,7 +39,7 @@ export function keyHeader(url: URL, call: string, rules: ServiceRules): Record<s
     );
   }
   // The error of `fetch` for an invalid header contains the header.
-  if (!isKey(value))
+  if (!isHeaderKey(value))
     throw new HttpError(409, `the key in ${name} is not sent: it has a space or another character that no key has`);
   if (url.protocol !== 'https:' && !isLoopback(url.hostname))
     throw new HttpError(409, `the key is not sent to ${origin} over plain HTTP; use https`);
@@ -57,7 +57,7 @@ function keysFor(origin: string, call: string, { folder, allowed }: ServiceRules
     some.flatMap(([name, base]) => (base === origin ? keysIn([name], both.slice(at)) : [])),
   );
   const others = new Set(bases.flat().flatMap(([name, base]) => (base === origin ? [] : name)));
-  const listed = (variablesOf(origin) ?? []).filter((name) => !others.has(name));
+  const listed = (keyVariables(origin) ?? []).filter((name) => !others.has(name));
   const isAllowed = allowed.includes(origin);
   const ofFormat = keyOfFormat(call)?.variables ?? [];
   // Variables of several formats may name the same gateway.

@@ -9,7 +9,7 @@ import { WorkerThread } from '../../receiver/store/sqlite/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import { isUrl } from '../stores.ts';
 import { type Config, readConfig, scopeProblems } from './config.ts';
-import { CONFIG_FILE, storeOf } from './serve.ts';
+import { CONFIG_FILE, namedStore } from './serve.ts';
 
 const HELP = `
 The receiver may be running. It accepts a new key, and rejects a revoked key, within a second.
@@ -37,7 +37,7 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       const { id, hash, text } = newKey();
       const limits = { ...(project !== undefined && { project }), ...(name !== undefined && { name }) };
       const key: StoredKey = { id, hash, tenant, permission, createdMs: Date.now(), ...limits };
-      await withKeys(storeOf(config, options.store), true, (keys) => keys.addKey(key));
+      await withKeys(namedStore(config, options.store), true, (keys) => keys.addKey(key));
       stdout.write(`${text}\n`);
       stderr.write(`runspan: created the key ${id}; store the key now, it is not shown again\n`);
     });
@@ -75,7 +75,7 @@ function withStoreOptions<Args extends unknown[], Options extends OptionValues>(
 }
 
 function locationOf(options: StoreOptions): string {
-  return storeOf(configOf(options), options.store);
+  return namedStore(configOf(options), options.store);
 }
 
 function configOf({ config, store }: StoreOptions): Config | undefined {

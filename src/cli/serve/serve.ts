@@ -41,7 +41,7 @@ export function define(command: Command, context: CommandContext): void {
 }
 
 /** Returns the path or the URL of the store that an option or the configuration names. */
-export function storeOf(config: Config | undefined, named: string | undefined): string {
+export function namedStore(config: Config | undefined, named: string | undefined): string {
   const store = named ?? config?.store;
   if (store === undefined) throw new UsageError('expected a store: set `store` in the configuration, or --store');
   return storeLocation(store);
@@ -88,7 +88,7 @@ async function serve(
     );
   diagnostics.setLog((level, message) => log(level, message));
   const { host, port } = started;
-  const location = storeOf(config, given.store);
+  const location = namedStore(config, given.store);
   const store = await openStore(location, config, given.prices);
   try {
     const tenants = (): string[] => Object.keys(config.tenants);

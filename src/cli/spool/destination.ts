@@ -1,4 +1,4 @@
-import { addressOf } from '../../config/checker.ts';
+import { shownAddress } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { resolveSettings, type Settings } from '../../config/options.ts';
 import { isSameOrigin } from '../../config/service.ts';
@@ -39,7 +39,7 @@ function checkEndpoint(endpoint: URL): void {
   if (configured === undefined || withheld === undefined || isSameOrigin(endpoint.href, configured)) return;
   throw new UsageError(
     `${withheld} is not sent to ${endpoint.origin}, because RUNSPAN_ENDPOINT has another origin; ` +
-      `set RUNSPAN_ENDPOINT to ${addressOf(endpoint)}`,
+      `set RUNSPAN_ENDPOINT to ${shownAddress(endpoint)}`,
   );
 }
 
@@ -53,7 +53,7 @@ export function namedDestination(settings: Settings): { readonly hash: string; r
   let credentials = 'without a key';
   if (workspaceId !== undefined) credentials = 'with this workspace';
   else if (apiKey !== undefined) credentials = 'with this key';
-  return { hash: destinationHash(destination), name: `${addressOf(endpoint)} ${credentials}` };
+  return { hash: destinationHash(destination), name: `${shownAddress(endpoint)} ${credentials}` };
 }
 
 export function holdingFiles<Owner extends Files>(owners: readonly Owner[]): Owner[] {

@@ -18,7 +18,7 @@ export interface Failure {
  * Finds the step at which a trace failed. In a trace that succeeded, this is below the first failed run other than a
  * model call, which an SDK repeats, or else the last model call if it has failed.
  */
-export function failureOf({ root, runs }: RecordedTrace): Failure | undefined {
+export function failureOfTrace({ root, runs }: RecordedTrace): Failure | undefined {
   const tree = forestOf(runs).find(({ run }) => run === root);
   const nodes = [...depthFirst(tree === undefined ? [] : [tree])].map(([node]) => node);
   let node = isFailed(root) ? tree : nodes.find(({ run }) => isFailed(run) && !isModelCall(run));
@@ -55,6 +55,6 @@ function errorLine({ error = '' }: ExportedRun): string {
 }
 
 /** Failures with the same key have the same place and the same error, except for numbers and ids in its text. */
-export function keyOf({ path, error }: Failure): string {
+export function failureKey({ path, error }: Failure): string {
   return JSON.stringify([path, error.replace(/[\da-f-]+/gi, (word) => (/\d/.test(word) ? '#' : word))]);
 }

@@ -13,11 +13,11 @@ import { type ExportedRun, isModelCall } from '../../replay/trace-calls.ts';
 import { type CommandContext, CommandFailure, type OptionsOf, type Output, UsageError } from '../command-line.ts';
 import { type Project, readProject } from '../init/project.ts';
 import { withSource, withSourceOptions } from '../query/run-source.ts';
-import { completeId, idOf } from '../query/show.ts';
+import { completeId, idArgument } from '../query/show.ts';
 import { checkedFilter, startTime } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, timeText } from '../terminal-text.ts';
-import { type Failure, failureOf, keyOf } from './failure.ts';
+import { type Failure, failureKey, failureOfTrace } from './failure.ts';
 import { gate } from './set-gate.ts';
 import { syntaxOf, testText } from './test-file.ts';
 
@@ -39,7 +39,7 @@ export function define(command: Command, context: CommandContext): void {
   const { stdout, stderr, endAs } = context;
   withSourceOptions(withOptions(command))
     .description('Writes a test from a recorded trace. Without an id, uses the latest trace.')
-    .argument('[id]', "id of a trace, or the start or end of a recent trace's id", idOf)
+    .argument('[id]', "id of a trace, or the start or end of a recent trace's id", idArgument)
     .addHelpText('after', HELP)
     .action(async (id, options) => {
       const isOfSet = options.set !== undefined || (options.live ?? options.baseline) === undefined;
@@ -120,8 +120,8 @@ async function failedTraces(source: RunSource, since: string | undefined, projec
   let others = 0;
   for (const { trace_id: id } of items) {
     const trace = await readTrace(source, id);
-    const failure = trace && failureOf(trace);
-    const key = failure && keyOf(failure);
+    const failure = trace && failureOfTrace(trace);
+    const key = failure && failureKey(failure);
     if (trace === undefined || key === undefined || found.has(key)) continue;
     if (trace.entry === undefined || isIn(project, trace.entry)) found.set(key, trace);
     else others += 1;
@@ -144,7 +144,7 @@ function writeTest(
   project: Project,
 ): string {
   const { root, request } = trace;
-  const failure = given === 'strict' ? undefined : failureOf(trace);
+  const failure = given === 'strict' ? undefined : failureOfTrace(trace);
   const { fixture, missing } = fixtureOf(trace, given ?? (failure === undefined ? 'strict' : 'failed'), failure?.run);
   const { calls, entry } = fixture;
   const reasons = [...missing];

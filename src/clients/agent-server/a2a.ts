@@ -3,7 +3,7 @@ import { isObject } from '../../config/checker.ts';
 import type { BodySchema } from '../body.ts';
 import type { CallOptions } from '../client-options.ts';
 import { endpoints, methodsOf, type Send } from '../endpoint.ts';
-import { listOf, RECORD } from '../schema.ts';
+import { listSchema, RECORD } from '../schema.ts';
 import type { RunStream, StreamOptions } from './streams/run-stream.ts';
 
 /** A part of a message, for example `{ kind: 'text', text: 'How is the weather?' }`. */
@@ -96,7 +96,7 @@ export function a2aOf(send: Send): A2A {
 function bodyOf(method: string): BodySchema {
   return v.pipe(
     RECORD as v.GenericSchema,
-    v.looseObject({ message: v.pipe(RECORD, v.looseObject({ parts: listOf(RECORD, 1) })) }),
+    v.looseObject({ message: v.pipe(RECORD, v.looseObject({ parts: listSchema(RECORD, 1) })) }),
     v.transform(({ message: given, ...others }) => {
       const message = { kind: 'message', role: 'user', messageId: crypto.randomUUID(), ...given };
       return { jsonrpc: '2.0', id: 1, method, params: { ...others, message } };

@@ -1,13 +1,13 @@
 import { INSPECT } from '../../base/text.ts';
 import { type Check, checkedOptions, TRUE_OR_FALSE } from '../../config/checker.ts';
 import type { CallOptions } from '../client-options.ts';
-import { callOf, type Endpoint, endpoints, methodsOf, ONE_IF_TRUE, type Send, type Table } from '../endpoint.ts';
+import { type Endpoint, endpoints, methodsOf, ONE_IF_TRUE, preparedCall, type Send, type Table } from '../endpoint.ts';
 import { type A2A, a2aOf } from './a2a.ts';
 import { type AgentServerOptions, AgentService, agentServerChecks } from './agent-service.ts';
 import { type Assistants, assistantsOf } from './assistants.ts';
 import { CRONS, type Crons } from './crons.ts';
 import { type AgentRuns, RUNS, STATELESS_RUNS, type StatelessRuns, waitForRun } from './runs.ts';
-import { type Store, storeOf } from './store.ts';
+import { createStore, type Store } from './store.ts';
 import { openRunStream } from './streams/run-stream.ts';
 import { type Threads, threadsOf } from './threads.ts';
 
@@ -91,7 +91,7 @@ export class AgentServer {
     this.runs = methodsOf(RUNS, send);
     this.statelessRuns = methodsOf(STATELESS_RUNS, send);
     this.crons = methodsOf(CRONS, send);
-    this.store = storeOf(send);
+    this.store = createStore(send);
     this.system = systemOf(send);
     this.a2a = a2aOf(send);
   }
@@ -108,7 +108,7 @@ export class AgentServer {
 
   /** Returns the server's API reference as HTML. */
   async docs(options?: CallOptions): Promise<string> {
-    const call = callOf(DOCS, { options });
+    const call = preparedCall(DOCS, { options });
     return (await this.#service.api.send<string>({ ...call, headers: { accept: 'text/html' } })).data;
   }
 

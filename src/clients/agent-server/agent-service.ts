@@ -4,7 +4,7 @@ import type { Run } from '../../run/run.ts';
 import { type Api, type ApiResponse, serviceApi } from '../api.ts';
 import type { BodySchema } from '../body.ts';
 import { ADDRESS, type ClientOptions, clientChecks, mergedHeaders, TIMEOUT } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
+import { type Arguments, type Endpoint, type PreparedCall, preparedCall } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
 import { BODY, both, whole } from '../schema.ts';
 import { tracedCall, traceHeaders } from '../tracing.ts';
@@ -65,7 +65,7 @@ export class AgentService {
   }
 
   async call<Result>(endpoint: Endpoint, args: Arguments): Promise<Result> {
-    const call = callOf(endpoint, args);
+    const call = preparedCall(endpoint, args);
     const send = async (headers: Record<string, string>): Promise<Result> =>
       (await this.api.send<Result>({ ...call, headers })).data;
     return endpoint.makesRun ? this.traced(call, send) : send({});
@@ -75,7 +75,10 @@ export class AgentService {
   list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
     const part = endpoint.method === 'GET' ? 'query' : 'body';
     const first = (): { call: PreparedCall; limit: number; offset: number } => {
-      const call = callOf({ ...endpoint, body: both(endpoint.body ?? BODY, PAGE_BODY), isIdempotent: true }, args);
+      const call = preparedCall(
+        { ...endpoint, body: both(endpoint.body ?? BODY, PAGE_BODY), isIdempotent: true },
+        args,
+      );
       const { limit = PAGE_ITEMS, offset = 0 } = call[part] as PageRequest;
       return { call, limit, offset };
     };

@@ -2,9 +2,9 @@ import { isObject, TRUE_OR_FALSE } from '../../config/checker.ts';
 import { failureOf } from '../../http/failure.ts';
 import { parseBody, RESPONSE_BYTES_MAX, readText } from '../body.ts';
 import { type CallOptions, oneOrMoreOf, TIMEOUT } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint, endpoints, ONE_IF_TRUE, type Table } from '../endpoint.ts';
+import { type Arguments, type Endpoint, endpoints, ONE_IF_TRUE, preparedCall, type Table } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
-import { BODY, listOf, type Schema } from '../schema.ts';
+import { BODY, listSchema, type Schema } from '../schema.ts';
 import { recordPlace } from '../tracing.ts';
 import type { AgentService, PageRequest } from './agent-service.ts';
 import { RunFailedError, StreamError } from './errors.ts';
@@ -166,7 +166,7 @@ export const STATELESS_RUNS: Table<StatelessRuns> = endpoints('statelessRuns', {
   wait: ['POST /runs/wait', WAIT],
   stream: ['POST /runs/stream', STREAM],
   joinStream: ['GET /runs/{run_id}/stream', JOIN_STREAM],
-  batch: ['POST /runs/batch', { body: listOf(RUN as Schema<object>, 1), response: 'list', makesRun: true }],
+  batch: ['POST /runs/batch', { body: listSchema(RUN as Schema<object>, 1), response: 'list', makesRun: true }],
   cancel: ['POST /runs/cancel', { ...CANCEL, body: BODY }],
 });
 
@@ -175,7 +175,7 @@ export const STATELESS_RUNS: Table<StatelessRuns> = endpoints('statelessRuns', {
  * `idleTimeoutMs` also limits the wait for response headers, which may arrive only with the result.
  */
 export async function waitForRun<Values>(service: AgentService, endpoint: Endpoint, args: Arguments): Promise<Values> {
-  const call = callOf(endpoint, args);
+  const call = preparedCall(endpoint, args);
   const { api, idleTimeoutMs, headTimeoutMs } = service;
   const known = { runId: call.ids.run_id, threadId: call.ids.thread_id };
   const wait = async (headers: Record<string, string>, record?: Parameters<typeof recordPlace>[0]): Promise<Values> => {

@@ -89,7 +89,7 @@ export const STORE: Table<Store> = endpoints('store', {
   namespaces: ['POST /store/namespaces', { body: BODY, response: 'pages', listField: 'namespaces' }],
 });
 
-export function storeOf(send: Send): Store {
+export function createStore(send: Send): Store {
   return {
     ...methodsOf(STORE, send),
     get: async (namespace, key, options) =>

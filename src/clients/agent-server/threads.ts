@@ -1,6 +1,14 @@
 import { TRUE_OR_FALSE } from '../../config/checker.ts';
 import { type CallOptions, OBJECT_OPTION, oneOrMoreOf, TEXT_OPTION } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint, endpoints, methodsOf, type Send, type Table } from '../endpoint.ts';
+import {
+  type Arguments,
+  type Endpoint,
+  endpoints,
+  methodsOf,
+  preparedCall,
+  type Send,
+  type Table,
+} from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
 import { BODY, oneOf, RECORD, required, TEXTS } from '../schema.ts';
 import { PAGE_BODY } from './agent-service.ts';
@@ -133,7 +141,7 @@ export function threadsOf(send: Send): Threads {
  * where all servers accept it. In a request body, servers expect different types.
  */
 function statePages<Values>(send: Send, endpoint: Endpoint, args: Arguments): PageList<ThreadState<Values>> {
-  const first = (): ThreadHistory => callOf(endpoint, args).body as ThreadHistory;
+  const first = (): ThreadHistory => preparedCall(endpoint, args).body as ThreadHistory;
   return pagesFrom(first, async ({ limit = 10, ...filter }) => {
     const { before, metadata, checkpoint } = filter;
     const isQuery = metadata === undefined && checkpoint === undefined && typeof before !== 'object';

@@ -2,7 +2,7 @@ import { isObject, wholeFrom } from '../../config/checker.ts';
 import { defined } from '../../payload/fields.ts';
 import type { Api, ApiResponse } from '../api.ts';
 import type { CallOptions } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint, type PreparedCall, type Send } from '../endpoint.ts';
+import { type Arguments, type Endpoint, type PreparedCall, preparedCall, type Send } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
 import { tracedCall } from '../tracing.ts';
 import { hideSecretValues, secretValuesOf, withoutSecretValues } from './secret-values.ts';
@@ -40,7 +40,7 @@ export class ControlPlaneApi {
     (endpoint.response === 'pages' ? this.#list(endpoint, args) : this.#call(endpoint, args)) as never;
 
   async #call<Result>(endpoint: Endpoint, args: Arguments): Promise<Result> {
-    return (await this.traced<Result>(callOf(endpoint, args))).data;
+    return (await this.traced<Result>(preparedCall(endpoint, args))).data;
   }
 
   async traced<Result>(
@@ -64,7 +64,7 @@ export class ControlPlaneApi {
    */
   #list<Item extends object>(endpoint: Endpoint, args: Arguments): PageList<Item> {
     const first = (): PageCursor => {
-      const call = callOf(endpoint, args);
+      const call = preparedCall(endpoint, args);
       return { call, offset: (call.own.offset as number | undefined) ?? 0, firstItem: undefined };
     };
     return pagesFrom(first, async ({ call, offset, firstItem: previousItem }) => {

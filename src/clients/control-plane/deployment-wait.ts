@@ -3,7 +3,7 @@ import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1 } from '../../confi
 import { isTransient, retryAfterMs } from '../../http/retry.ts';
 import { monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
 import { type CallOptions, callChecks } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
+import { type Arguments, type Endpoint, type PreparedCall, preparedCall } from '../endpoint.ts';
 import { ApiError, ConnectionError, DETAIL_MAX, InvalidResponseError, TimeoutError } from '../errors.ts';
 import { tracedCall } from '../tracing.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
@@ -67,7 +67,7 @@ export async function waitUntilDeployed(
   { revisionId, ...options }: WaitOptions = {},
 ): Promise<Deployed> {
   const endpoint = revisionId === undefined ? GET_DEPLOYMENT : GET_REVISION;
-  const { name, ids } = callOf(endpoint, { ids: [deploymentId, revisionId ?? ''] });
+  const { name, ids } = preparedCall(endpoint, { ids: [deploymentId, revisionId ?? ''] });
   return waiting(api, name, ids, options, async (wait) =>
     wait.until(await wait.deployment(deploymentId), { revisionId }),
   );
@@ -81,7 +81,7 @@ export async function changeAndWait<Result extends Updated>(
   args: Arguments,
   options?: WaitOptions,
 ): Promise<Result> {
-  const call = callOf(endpoint, args);
+  const call = preparedCall(endpoint, args);
   return waiting<Result>(api, `deployments.${method}`, call.ids, options, async (wait) => {
     const { deployment_id: id } = call.ids;
     const isPatch = call.method === 'PATCH';
@@ -135,7 +135,7 @@ class RevisionWait {
   }
 
   async deployment(id: string, maxRetries?: number): Promise<Deployment> {
-    const call = callOf(GET_DEPLOYMENT, { ids: [id], options: { ...this.callOptions(), maxRetries } });
+    const call = preparedCall(GET_DEPLOYMENT, { ids: [id], options: { ...this.callOptions(), maxRetries } });
     return (await this.#api.send<Deployment>(call)).data;
   }
 
@@ -174,7 +174,7 @@ class RevisionWait {
       return undefined;
     }
     const options = { ...this.callOptions(), maxRetries: 0 };
-    const call = callOf(GET_REVISION, { ids: [deploymentId, revisionId], options });
+    const call = preparedCall(GET_REVISION, { ids: [deploymentId, revisionId], options });
     const { data: revision } = await this.#api.send<Revision>(call);
     const isChange = revision.status !== facts.revision?.status;
     facts.revision = revision;

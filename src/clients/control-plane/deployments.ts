@@ -1,7 +1,7 @@
 import { type Check, TRUE_OR_FALSE } from '../../config/checker.ts';
 import type { BodySchema } from '../body.ts';
 import { type CallOptions, TEXT_OPTION } from '../client-options.ts';
-import { callOf, type Endpoint, endpoints, methodsOf, type Table } from '../endpoint.ts';
+import { type Endpoint, endpoints, methodsOf, preparedCall, type Table } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';
 import type { PageList } from '../page.ts';
 import { isUuid, parseRequest, value } from '../schema.ts';
@@ -169,7 +169,10 @@ async function deleteMany(
 ): Promise<DeletedDeployments> {
   const { errors } = parseRequest(DELETED_IDS, deploymentIds, ['query', 'deployment_ids']);
   if (errors.length > 0) throw new InvalidRequestError(DELETE_MANY.name, errors);
-  const call = { ...callOf({ ...DELETE_MANY, query: {} }, { options }), query: { deployment_ids: deploymentIds } };
+  const call = {
+    ...preparedCall({ ...DELETE_MANY, query: {} }, { options }),
+    query: { deployment_ids: deploymentIds },
+  };
   const { status, data } = await api.traced(call);
   return { isPartial: status === 207, response: data };
 }

@@ -3,7 +3,7 @@ import { isObject } from '../../config/checker.ts';
 import {
   type Breach,
   each,
-  listOf,
+  listSchema,
   oneOf,
   RECORD,
   rule,
@@ -60,7 +60,7 @@ const RESOURCE_SPEC = strictRequest<ResourceSpec>(
     ...each(WHOLE, 'core_memory_limit_mb', 'db_memory_limit_mb', 'db_storage_gi', 'db_max_connections'),
     ...each(WHOLE, 'min_scale', 'max_scale', 'queue_min_scale', 'queue_max_scale'),
     ...each(TEXT_MAP, 'labels', 'annotations'),
-    ...each(listOf(RECORD), 'init_containers', 'sidecars', 'image_pull_secrets', 'volumes', 'volume_mounts'),
+    ...each(listSchema(RECORD), 'init_containers', 'sidecars', 'image_pull_secrets', 'volumes', 'volume_mounts'),
     service_account_name: TEXT,
   },
 );
@@ -98,8 +98,8 @@ export const NO_SOURCE_CONFIG: SourceConfig = nullsOf(SOURCE_CONFIG);
 export const NO_REVISION_CONFIG: SourceRevisionConfig = nullsOf(REVISION_CONFIG);
 
 const SHARED = {
-  secrets: listOf(strictRequest<Secret>(each(TEXT, 'name', 'value'), {})),
-  secret_references: listOf(strictRequest<SecretReference>(each(TEXT, 'name', 'secret_name', 'secret_key'), {})),
+  secrets: listSchema(strictRequest<Secret>(each(TEXT, 'name', 'value'), {})),
+  secret_references: listSchema(strictRequest<SecretReference>(each(TEXT, 'name', 'secret_name', 'secret_key'), {})),
   image_version: TEXT,
   deployment_tier: oneOf('SERVERLESS_S', 'SERVERLESS_M', 'SERVERLESS_L', 'DEDICATED_S', 'DEDICATED_M', 'DEDICATED_L'),
 };

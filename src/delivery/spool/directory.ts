@@ -1,11 +1,11 @@
 import { basename, join, resolve } from 'node:path';
 import { ignoreErrors } from '../../base/guard.ts';
-import { addressOf } from '../../config/checker.ts';
+import { shownAddress } from '../../config/checker.ts';
 import { nodeModule } from '../../platform/node.ts';
 import {
   checkFolder,
   checkFolders,
-  codeOf,
+  errorCodeOf,
   ifExists,
   makeFolders,
   readWhole,
@@ -85,7 +85,7 @@ export class OwnerFolder {
       writeNewFile(this.fs, join(this.path, OWNER_FILE), this.#ownerJson);
     } catch (thrown) {
       // If the disk is full, the folder's modification time serves as the heartbeat.
-      if (!['EEXIST', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown))) throw thrown;
+      if (!['EEXIST', 'ENOSPC', 'EDQUOT'].includes(errorCodeOf(thrown))) throw thrown;
     }
   }
 
@@ -186,7 +186,7 @@ export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
   const workspace =
     workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${sha256(apiKey)}` : 'none';
-  return sha256(`${addressOf(endpoint)}\n${workspace}`).slice(0, 32);
+  return sha256(`${shownAddress(endpoint)}\n${workspace}`).slice(0, 32);
 }
 
 export function isDestination(name: string): boolean {
@@ -238,7 +238,7 @@ function isRunning(fs: SpoolFs, pid: number, startTime: string): boolean {
   try {
     return startTimeOf(fs, pid) === startTime;
   } catch (thrown) {
-    return !['ENOENT', 'ESRCH'].includes(codeOf(thrown));
+    return !['ENOENT', 'ESRCH'].includes(errorCodeOf(thrown));
   }
 }
 
@@ -264,7 +264,7 @@ function touch(fs: SpoolFs, path: string, seconds: number): boolean {
     fs.utimesSync(path, seconds, seconds);
     return true;
   } catch (thrown) {
-    return codeOf(thrown) !== 'ENOENT';
+    return errorCodeOf(thrown) !== 'ENOENT';
   }
 }
 

@@ -85,12 +85,12 @@ export function ifExists<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch (thrown) {
-    if (codeOf(thrown) === 'ENOENT') return undefined;
+    if (errorCodeOf(thrown) === 'ENOENT') return undefined;
     throw thrown;
   }
 }
 
-export function codeOf(thrown: unknown): string {
+export function errorCodeOf(thrown: unknown): string {
   // In Jest, Node's errors are not instances of the test's `Error`.
   const { code, name, message } = Object(thrown) as Partial<NodeJS.ErrnoException>;
   if (typeof code === 'string') return code;
@@ -144,7 +144,7 @@ function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });
   } catch (thrown) {
-    const code = codeOf(thrown);
+    const code = errorCodeOf(thrown);
     if (code === 'EEXIST') return;
     if (code !== 'ENOENT' || !makesParents || dirname(path) === path) throw thrown;
     makeFolder(fs, dirname(path), true);

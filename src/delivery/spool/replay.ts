@@ -27,7 +27,7 @@ interface Spilled {
  * Decides when runs are read from disk. Runs on disk were written by this process or an earlier one. Segment files are
  * read only while the queue is nearly empty and the service is available.
  */
-export class Replay {
+export class SpoolReader {
   readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
   readonly #attempts: Attempts;
@@ -187,9 +187,9 @@ class SegmentTicket implements Ticket {
   staysOnDisk = false;
   /** Unreadable runs from earlier processes. */
   lost: readonly RunName[] = [];
-  readonly #replay: Replay;
+  readonly #replay: SpoolReader;
 
-  constructor(replay: Replay, segment: Segment, spilled: Spilled | undefined) {
+  constructor(replay: SpoolReader, segment: Segment, spilled: Spilled | undefined) {
     this.#replay = replay;
     this.segment = segment;
     this.spilled = spilled;

@@ -2,7 +2,7 @@ import { describeOpenRun } from '../../run/encoded-run.ts';
 import type { Delivery } from '../delivery.ts';
 import type { SpoolingParts } from '../exporter-parts.ts';
 import type { DeliveryStates } from '../states.ts';
-import type { Replay } from './replay.ts';
+import type { SpoolReader } from './replay.ts';
 import type { Segment, SpooledRecord } from './spool.ts';
 
 /** If the queue exceeds `HIGH_SHARE` of its limits, runs are written to disk until the queue is down to `LOW_SHARE`. */
@@ -23,12 +23,12 @@ const REST_MS = 1_000;
 export class Spill {
   readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
-  readonly #replay: Replay;
+  readonly #replay: SpoolReader;
   #isDraining = false;
   #restsUntilMs = Number.NEGATIVE_INFINITY;
   #failsUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: SpoolingParts, states: DeliveryStates, replay: Replay) {
+  constructor(parts: SpoolingParts, states: DeliveryStates, replay: SpoolReader) {
     this.#parts = parts;
     this.#states = states;
     this.#replay = replay;

@@ -3,7 +3,7 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
 import { type Destination, destinationHash, HEARTBEAT_MS, OwnerFolder } from './directory.ts';
 import { type ReadSegment, type Segment, SegmentFiles, type StoredSegment } from './files.ts';
-import { codeOf, isDeleted, type SpoolFs, systemFs, UnsafeFolder } from './fs.ts';
+import { errorCodeOf, isDeleted, type SpoolFs, systemFs, UnsafeFolder } from './fs.ts';
 import { FrameBuffer, type RunName, readSegment, SEGMENT_BYTES_MAX, type SpooledRecord } from './segment.ts';
 import { expireLeftovers } from './survey.ts';
 
@@ -116,7 +116,7 @@ export class Spool {
       return claimed.length;
     } catch (thrown) {
       // The folder does not exist until a process has written a run for this service and tenant.
-      if (codeOf(thrown) !== 'ENOENT') this.#pauseWriting(thrown);
+      if (errorCodeOf(thrown) !== 'ENOENT') this.#pauseWriting(thrown);
       return 0;
     } finally {
       this.#startHeartbeats();
@@ -137,7 +137,7 @@ export class Spool {
         this.#segments.unread.delete(segment);
         if (read !== undefined) return read;
       } catch (thrown) {
-        if (codeOf(thrown) !== 'ENOENT') {
+        if (errorCodeOf(thrown) !== 'ENOENT') {
           this.#readsFromMs = this.#options.monotonicMs() + RETRY_MS;
           this.#warn('read', thrown, 'the files are kept, and reading is retried every minute');
           return undefined;
@@ -289,7 +289,7 @@ export class Spool {
     const problem =
       thrown instanceof UnsafeFolder
         ? `${thrown.message} and is not used; set spoolDir to a folder that you own`
-        : `cannot ${verb} in ${spoolDir} (${codeOf(thrown)})`;
+        : `cannot ${verb} in ${spoolDir} (${errorCodeOf(thrown)})`;
     diagnostics.warnOnce(`spool ${destinationPath} ${problem}`, `spool: ${problem}; ${consequence}.`);
   }
 

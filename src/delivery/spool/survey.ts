@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { ignoreErrors } from '../../base/guard.ts';
-import { addressOf } from '../../config/checker.ts';
+import { shownAddress } from '../../config/checker.ts';
 import {
   BAD_FOLDER,
   FORMAT_FOLDER,
@@ -116,11 +116,11 @@ function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<re
 function logLeftovers(spoolDir: string, endpoint: URL, leftovers: readonly Leftover[]): void {
   const count = leftovers.reduce((sum, { files }) => sum + files.length, 0);
   const hashes = [...new Set(leftovers.map(({ destinationHash }) => destinationHash))].slice(0, DESTINATIONS_MAX);
-  const command = `runspan spool send ${sendOptions(spoolDir, hashes, ['--endpoint', addressOf(endpoint)])}`;
+  const command = `runspan spool send ${sendOptions(spoolDir, hashes, ['--endpoint', shownAddress(endpoint)])}`;
   diagnostics.warnOnce(
     `spool ${spoolDir} others`,
     `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs. ` +
-      `If these settings have changed, set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} and run \`${command}\`, which sends the runs to ${endpoint.origin} with ` +
+      `If these settings have changed, set RUNSPAN_ENDPOINT to ${shownAddress(endpoint)} and run \`${command}\`, which sends the runs to ${endpoint.origin} with ` +
       'RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID. Omit each --from of another program or tenant.',
   );
 }

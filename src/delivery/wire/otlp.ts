@@ -1,7 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import type { OtlpSettings } from '../../config/otlp.ts';
 import type { HttpResponse } from '../../http/transport.ts';
-import type { protobufResponse } from '../../otel/otlp/protobuf.ts';
+import type { readProtobufResponse } from '../../otel/otlp/protobuf.ts';
 import type { SentRun } from '../../otel/otlp/run-to-span.ts';
 import type { Fields } from '../../payload/fields.ts';
 import { setSoon } from '../../platform/timers.ts';
@@ -19,11 +19,13 @@ const SLICE_BYTES = 256 * 1024;
 /** Encodes runs as the spans of an `ExportTraceServiceRequest`. OTLP has no attachments. */
 export function otlpEncoder({ format, resource }: OtlpSettings): RunEncoder {
   /** Loaded for the first request. */
-  let readProtobuf: typeof protobufResponse | undefined;
+  let readProtobuf: typeof readProtobufResponse | undefined;
   const encode = async (items: readonly Item[], signal: AbortSignal): Promise<EncodedBody> => {
-    const { jsonEncoding, protobufEncoding, protobufResponse, SpanGroups } = await import('../../otel/otlp/traces.ts');
+    const { jsonEncoding, protobufEncoding, readProtobufResponse, SpanGroups } = await import(
+      '../../otel/otlp/traces.ts'
+    );
     const encoding = format === 'json' ? jsonEncoding : protobufEncoding;
-    readProtobuf = protobufResponse;
+    readProtobuf = readProtobufResponse;
     const slices: Uint8Array[] = [];
     for (let at = 0; at < items.length; ) {
       if (slices.length > 0) await new Promise<void>((resolve) => void setSoon(resolve));

@@ -66,7 +66,7 @@ function operationOutputs(answer: Omit<Parts, 'parts'>): Fields {
 /**
  * Returns the outputs of an SDK function that does not stream. After several steps, only the last result is returned.
  */
-export function outcomeOf(given: unknown): Fields {
+export function outputsOfAnswer(given: unknown): Fields {
   const result = fieldsOf(given);
   const media = mediaOutputs(result);
   if (media !== undefined) return media;

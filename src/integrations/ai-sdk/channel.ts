@@ -10,7 +10,7 @@ import { beginRun, type CallDescription, type Run } from '../../run/run.ts';
 import { isCallType } from '../../run/same-call.ts';
 import { currentRun } from '../../run/start-run.ts';
 import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
-import { generatedAnswer, modelReader, operationReader, outcomeOf } from './answer.ts';
+import { generatedAnswer, modelReader, operationReader, outputsOfAnswer } from './answer.ts';
 import { describeExecution, describeModelCall, describeOperation, hidingOf } from './calls.ts';
 import { completeEmbedding } from './model.ts';
 import { leaveToWrapper } from './operation.ts';
@@ -80,7 +80,7 @@ function beginOperation(message: Message): Published | undefined {
 }
 
 function endOperation(run: Run, outcome: Outcome): void {
-  endWith(run, outcome, (result) => run.end(guard(CHANNEL, () => outcomeOf(result))));
+  endWith(run, outcome, (result) => run.end(guard(CHANNEL, () => outputsOfAnswer(result))));
 }
 
 /** Returns the options that the application has passed, as far as the SDK publishes them. */

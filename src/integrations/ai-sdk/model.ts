@@ -14,7 +14,7 @@ import { endWithAnswer } from '../answer-stream.ts';
 import { warnUntraced } from '../warn-untraced.ts';
 import { generatedAnswer } from './answer.ts';
 import { describeModelCall } from './calls.ts';
-import { ModelStream, operationOf } from './operation.ts';
+import { ModelStream, openOperation } from './operation.ts';
 
 interface ModelMethod {
   readonly runType: RunType;
@@ -74,7 +74,7 @@ function planOf(model: Fields, { runType, modelType, complete }: ModelMethod): P
     source: 'wrapModel',
     describe: ([options]) => ({
       ...describeModelCall(model, modelType, fieldsOf(options)),
-      hiding: operationOf(currentRun()).hiding,
+      hiding: openOperation(currentRun()).hiding,
     }),
     complete,
   };

@@ -19,7 +19,7 @@ interface Operation {
 
 const operations: WeakMap<Run, Operation> = shared('aiOperations', () => new WeakMap());
 
-export function operationOf(run: Run | undefined): Operation {
+export function openOperation(run: Run | undefined): Operation {
   const operation = (run && operations.get(run)) ?? {};
   if (run !== undefined) operations.set(run, operation);
   return operation;
@@ -40,7 +40,7 @@ export function leaveToWrapper(run: Run | undefined): boolean {
  */
 export function observedOperation(base: ReadableStream, run: Run): ReadableStream {
   const answer = new AnswerStream(run, operationReader);
-  const operation = operationOf(run);
+  const operation = openOperation(run);
   const leave = (): void => {
     operation.consumers = (operation.consumers ?? 0) - 1;
     // Waits for one turn of the event loop, because the application may read `result.text` next.
@@ -66,7 +66,7 @@ export function observedOperation(base: ReadableStream, run: Run): ReadableStrea
  * its end. Later versions stop reading without cancelling the stream, and the run ends as cancelled.
  */
 export class ModelStream extends AnswerStream {
-  readonly #operation = operationOf(currentRun());
+  readonly #operation = openOperation(currentRun());
 
   constructor(run: Run) {
     super(run, modelReader);

@@ -8,10 +8,10 @@ import { usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery } from '../../run/sink.ts';
 import { currentRun } from '../../run/start-run.ts';
 import { warnUntraced } from '../warn-untraced.ts';
-import { outcomeOf } from './answer.ts';
+import { outputsOfAnswer } from './answer.ts';
 import { describeExecution, describeOperation } from './calls.ts';
 import { tryWrapModel } from './model.ts';
-import { observedOperation, operationOf } from './operation.ts';
+import { observedOperation, openOperation } from './operation.ts';
 
 const FUNCTIONS = [
   ...['generateText', 'streamText', 'generateObject', 'streamObject', 'embed', 'embedMany', 'rerank'],
@@ -78,7 +78,7 @@ function operation(name: string, { telemetry, experimental_telemetry }: Fields =
     describe: ([options]) => {
       const description = describeOperation({ telemetry, experimental_telemetry, ...fieldsOf(options) });
       const started = (run: Run): void =>
-        void Object.assign(operationOf(run), { hiding: description.hiding, isUnpublished: true });
+        void Object.assign(openOperation(run), { hiding: description.hiding, isUnpublished: true });
       return { ...description, started };
     },
     complete,
@@ -169,7 +169,7 @@ function complete(run: Run, given: unknown): void {
   }
   // Do not read other properties here. In a streaming result, that would start the stream.
   const isStreaming = 'textStream' in result || 'fullStream' in result;
-  run.keepResult(isStreaming ? {} : outcomeOf(result));
+  run.keepResult(isStreaming ? {} : outputsOfAnswer(result));
   run.end();
 }
 
@@ -198,7 +198,7 @@ function tracedTool(name: string, tool: unknown): Fields | undefined {
     name,
     runType: 'tool',
     source: 'wrapAISDK',
-    describe: ([input, options]) => describeExecution(input, fieldsOf(options), operationOf(currentRun()).hiding),
+    describe: ([input, options]) => describeExecution(input, fieldsOf(options), openOperation(currentRun()).hiding),
     aggregate: (chunks) => chunks.at(-1),
   };
   const copy = copyWith(tool, { execute: tracedBy(plan, execute.bind(tool)) });

@@ -8,7 +8,7 @@ import { type Fields, fieldsOf, isFields, isPlainObject, textOf } from '../../pa
 import { currentContext, enteredContext, sinkBeside } from '../../run/context.ts';
 import { headersToAdd } from '../../run/propagation/propagation.ts';
 import type { RunSink } from '../../run/sink.ts';
-import { isRecorded, type McpRequest, planOf } from './requests.ts';
+import { isRecordedRequest, type McpRequest, planOf } from './requests.ts';
 
 /** The methods that take the parameters of a request. `request` takes the request itself. */
 const METHODS = {
@@ -37,7 +37,7 @@ function tracedMethod(place: string, original: Method, method: string | undefine
     const call = guard(place, () => {
       const { method: requested, params } = fieldsOf(first);
       const request = method === undefined ? { method: requested, params } : { method, params: first };
-      if (!isRecorded(request) || isSent(request.params)) return undefined;
+      if (!isRecordedRequest(request) || isSent(request.params)) return undefined;
       // The options follow the schema of the result in some versions.
       const options = rest.map(fieldsOf).find(({ signal }) => signal !== undefined) ?? {};
       return { request, plan: planOf(request, options, serverNameOf(this)) };

@@ -20,7 +20,10 @@ const READERS: Readonly<Record<McpRequest['method'], (params: Fields) => Pick<Ca
   }),
 };
 
-export function isRecorded(request: { readonly method: unknown; readonly params: unknown }): request is McpRequest {
+export function isRecordedRequest(request: {
+  readonly method: unknown;
+  readonly params: unknown;
+}): request is McpRequest {
   return typeof request.method === 'string' && Object.hasOwn(READERS, request.method);
 }
 

@@ -5,7 +5,7 @@ import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
 import { fieldsOf } from '../../payload/fields.ts';
 import { fromHeaders, type HeadersLike } from '../../run/propagation/propagation.ts';
 import { withRun } from '../../run/start-run.ts';
-import { isRecorded, planOf } from './requests.ts';
+import { isRecordedRequest, planOf } from './requests.ts';
 
 /** Traces the request handlers of a `Server`, or of its prototype, that are registered from now on. */
 export function traceServer(place: string, server: object): void {
@@ -29,7 +29,7 @@ function tracedHandler(handler: Method): Method {
   const traced = function (this: unknown, ...args: unknown[]): unknown {
     const { method, params } = fieldsOf(args[0]);
     const request = { method, params };
-    if (!isRecorded(request)) return Reflect.apply(handler, this, args);
+    if (!isRecordedRequest(request)) return Reflect.apply(handler, this, args);
     const caller = fromHeaders(fieldsOf(fieldsOf(params)._meta) as HeadersLike);
     if (caller !== undefined) return withRun(caller, () => Reflect.apply(handler, this, args));
     const context = fieldsOf(args[1]);

@@ -1,6 +1,6 @@
 import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import { aiSdkTier, aiSdkUsage as readUsage } from '../../services/ai-sdk/usage.ts';
-import { type Attributes, count, jsonObject, type Read } from './values.ts';
+import { type Attributes, countValue, jsonFields, type Read } from './values.ts';
 import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 
 const PREFIX = 'ai.usage.';
@@ -41,7 +41,7 @@ export const aiSdkServiceTier: Row = [
 /** Returns a function that reads a part of the usage. Only the provider metadata may change what an attribute says. */
 function read(key: string): Read {
   return (value, attributes) => {
-    if (attributes[PROVIDER_METADATA] === undefined) return count(value);
+    if (attributes[PROVIDER_METADATA] === undefined) return countValue(value);
     // The metadata of a function with several steps is that of its last call.
     if (key === 'total_cost' && !/\.do[A-Z]/.test(`${attributes['ai.operationId']}`)) return undefined;
     // The mapping splits the counts of a tier.
@@ -52,7 +52,7 @@ function read(key: string): Read {
 
 function countsOf(attributes: Attributes): Fields {
   const own = Object.entries(attributes).filter(([name]) => name.startsWith(PREFIX));
-  return Object.fromEntries(own.map(([name, value]) => [name.slice(PREFIX.length), count(value)]));
+  return Object.fromEntries(own.map(([name, value]) => [name.slice(PREFIX.length), countValue(value)]));
 }
 
 /** The last parsed text, cached because several table rows read the same long text. */
@@ -60,6 +60,6 @@ let latest: { readonly source: unknown; readonly providers: Fields } | undefined
 
 function providersOf(attributes: Attributes): Fields {
   const source = attributes[PROVIDER_METADATA];
-  if (latest?.source !== source) latest = { source, providers: jsonObject(source) ?? {} };
+  if (latest?.source !== source) latest = { source, providers: jsonFields(source) ?? {} };
   return latest?.providers ?? {};
 }

@@ -1,5 +1,5 @@
 import { idTextOf } from '../../payload/fields.ts';
-import { type Attributes, json, jsonObject, microseconds, type Read, text } from './values.ts';
+import { type Attributes, json, jsonFields, microseconds, type Read, text } from './values.ts';
 import { FIRST_TOKEN, type Kind, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 /** Replaces content in the spans and log records of Claude Code unless the user has turned content on. */
@@ -65,5 +65,5 @@ function ofType(type: string, read: Read): Read {
 /** Parses JSON after a first line such as `[TOOL INPUT: Bash]`. Returns the text unchanged if it is not an object. */
 function labelled(value: unknown): unknown {
   const given = text(value)?.replace(/^\[[^\n]*\]\n/, '') ?? '';
-  return jsonObject(given) ?? given;
+  return jsonFields(given) ?? given;
 }

@@ -1,5 +1,5 @@
 import { defined, type Fields, idTextOf } from '../../payload/fields.ts';
-import { type Attributes, count, text } from './values.ts';
+import { type Attributes, countValue, text } from './values.ts';
 import type { Kind, Vocabulary } from './vocabulary.ts';
 
 const TOKENS = 'codex.turn.token_usage';
@@ -42,11 +42,11 @@ function kindOf(attributes: Attributes): Kind {
 }
 
 function turnUsage(total: unknown, attributes: Attributes): Fields {
-  const tokens = (kind: string): number | undefined => count(attributes[`${TOKENS}.${kind}_tokens`]);
+  const tokens = (kind: string): number | undefined => countValue(attributes[`${TOKENS}.${kind}_tokens`]);
   return defined({
     input_tokens: tokens('input'),
     output_tokens: tokens('output'),
-    total_tokens: count(total),
+    total_tokens: countValue(total),
     input_token_details: defined({ cache_read: tokens('cached_input'), cache_creation: tokens('cache_write_input') }),
     output_token_details: defined({ reasoning: tokens('reasoning_output') }),
   });

@@ -5,7 +5,7 @@ import { geminiMessages } from '../../services/gemini/messages.ts';
 import { geminiUsage } from '../../services/gemini/usage.ts';
 import { genAiInputMessages, genAiOutputMessages } from './genai.ts';
 import { vocabularyOf } from './span-vocabulary.ts';
-import { type Attributes, anyJson, count, json, jsonObject, objects, type Read } from './values.ts';
+import { type Attributes, anyJson, countValue, json, jsonFields, objects, type Read } from './values.ts';
 import { FIRST_TOKEN_AT, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 /** Attributes that Mastra adds to the GenAI conventions: https://mastra.ai/docs/observability/tracing/exporters/otel */
@@ -117,7 +117,7 @@ function adkResponse(value: unknown): Fields[] | typeof NOTHING_NEW {
 }
 
 function adkParameters(value: unknown): Fields | undefined {
-  const { temperature, tools } = fieldsOf(jsonObject(jsonObject(value)?.config));
+  const { temperature, tools } = fieldsOf(jsonFields(jsonFields(value)?.config));
   return definedOrNone({ temperature, tools });
 }
 
@@ -129,7 +129,7 @@ function adkUsage(value: unknown): Fields | undefined {
 /** Returns the messages that an agent got. The attribute also contains its own, from the index of new messages. */
 function messagesBeforeAnswer(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = objects(json(value)).map(({ 'event.name': _, 'gen_ai.message.index': __, ...message }) => message);
-  const from = count(attributes['pydantic_ai.new_message_index']) ?? 0;
+  const from = countValue(attributes['pydantic_ai.new_message_index']) ?? 0;
   const answer = messages.findIndex(({ role }, at) => at >= from && role === 'assistant');
   return genAiInputMessages(answer < 0 ? messages : messages.slice(0, answer), attributes);
 }

@@ -1,7 +1,7 @@
 import { defined, definedOrNone, type Fields, fieldsOf, idTextOf, isFields } from '../../payload/fields.ts';
 import { timestampUs } from '../../run/time.ts';
 import { anyUsage } from '../../services/any.ts';
-import { type Attributes, cost, count, json, jsonObject, text, texts } from './values.ts';
+import { type Attributes, costValue, countValue, json, jsonFields, text, texts } from './values.ts';
 import { FIRST_TOKEN_AT, type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const TYPE = 'langfuse.observation.type';
@@ -35,14 +35,14 @@ export const langfuse: Vocabulary = {
   ],
   parameters: [
     ['langfuse.observation.model.name', 'model', text],
-    ['langfuse.observation.model.parameters', WHOLE, jsonObject, 'merged'],
+    ['langfuse.observation.model.parameters', WHOLE, jsonFields, 'merged'],
   ],
   metadata: [
     ['langfuse.observation.model.name', 'ls_model_name', text],
     ['langfuse.session.id', 'thread_id', idTextOf, 'kept'],
     ['langfuse.user.id', 'user_id', idTextOf],
-    ['langfuse.observation.metadata', WHOLE, jsonObject, 'below'],
-    ['langfuse.trace.metadata', WHOLE, jsonObject, 'below'],
+    ['langfuse.observation.metadata', WHOLE, jsonFields, 'below'],
+    ['langfuse.trace.metadata', WHOLE, jsonFields, 'below'],
   ],
   times: [['langfuse.observation.completion_start_time', FIRST_TOKEN_AT, (value) => timestampUs(json(value)), 'kept']],
   tags: [['langfuse.trace.tags', 'tags', (value) => texts(json(value))]],
@@ -68,9 +68,9 @@ const DETAIL = /^(input|output)_(?!tokens(?:_|$))(.+?)(?:_tokens)?$/;
 function usageOf(value: unknown): Fields | undefined {
   const usage: Fields = {};
   const others: Fields = {};
-  for (const [name, given] of Object.entries(jsonObject(value) ?? {})) {
+  for (const [name, given] of Object.entries(jsonFields(value) ?? {})) {
     const [, side, kind] = DETAIL.exec(name) ?? [];
-    const tokens = isFields(given) ? given : count(given);
+    const tokens = isFields(given) ? given : countValue(given);
     const details = `${side}_tokens_details`;
     if (kind !== undefined) usage[details] = { ...fieldsOf(usage[details]), [`${kind}_tokens`]: tokens };
     else usage[OWN.get(name) ?? name] = tokens;
@@ -82,8 +82,8 @@ function usageOf(value: unknown): Fields | undefined {
 /** Langfuse may count details outside of the input and output. The total then shows it. */
 function withDetails(usage: Fields): Fields {
   const sides = ['input', 'output'].map((side) => {
-    const details = Object.values(fieldsOf(usage[`${side}_tokens_details`])).map((tokens) => count(tokens) ?? 0);
-    return details.reduce((sum, tokens) => sum + tokens, count(usage[`${side}_tokens`]) ?? 0);
+    const details = Object.values(fieldsOf(usage[`${side}_tokens_details`])).map((tokens) => countValue(tokens) ?? 0);
+    return details.reduce((sum, tokens) => sum + tokens, countValue(usage[`${side}_tokens`]) ?? 0);
   });
   const [input_tokens = 0, output_tokens = 0] = sides;
   const isOutside = usage.total_tokens === input_tokens + output_tokens;
@@ -91,6 +91,6 @@ function withDetails(usage: Fields): Fields {
 }
 
 function costsOf(value: unknown): Fields | undefined {
-  const costs = Object.entries(jsonObject(value) ?? {}).map(([name, given]) => [`${name}_cost`, cost(given)]);
+  const costs = Object.entries(jsonFields(value) ?? {}).map(([name, given]) => [`${name}_cost`, costValue(given)]);
   return definedOrNone(Object.fromEntries(costs));
 }

@@ -1,5 +1,5 @@
 import { defined, type Fields, fieldsOf } from '../../payload/fields.ts';
-import { type Attributes, counts, json, jsonObject, same, text, texts, withThreadAndUser } from './values.ts';
+import { type Attributes, counts, json, jsonFields, same, text, texts, withThreadAndUser } from './values.ts';
 import { type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'langsmith.span.kind';
@@ -50,7 +50,7 @@ export const langSmith: Vocabulary = {
  */
 function ownMetadata(value: unknown, attributes: Attributes): Fields {
   const given = attributes[METADATA];
-  const all = jsonObject(given) ?? defined({ metadata: given });
+  const all = jsonFields(given) ?? defined({ metadata: given });
   return withThreadAndUser({
     ...all,
     ...Object.fromEntries(Object.entries(fieldsOf(value)).map(([key, item]) => [key, ownValue(item)])),

@@ -3,7 +3,7 @@ import { toolCall } from '../../services/chat.ts';
 import { openInferenceCounts } from './genai-rows.ts';
 import { inputValue, outputValue, tagList } from './general.ts';
 import { foundDocument } from './model-messages.ts';
-import { type Attributes, cost, json, jsonObject, number, objects, same, text, texts } from './values.ts';
+import { type Attributes, costValue, json, jsonFields, number, objects, same, text, texts } from './values.ts';
 import { type Kind, kindsOf, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'openinference.span.kind';
@@ -68,19 +68,19 @@ export const openInference: Vocabulary = {
   ],
   usage: [
     ...openInferenceCounts,
-    ['llm.cost.prompt_details.input', 'input_cost_details.input', cost],
-    ['llm.cost.prompt_details.cache_read', 'input_cost_details.cache_read', cost],
-    ['llm.cost.prompt_details.cache_input', 'input_cost_details.cache_read', cost],
-    ['llm.cost.prompt_details.cache_write', 'input_cost_details.cache_creation', cost],
-    ['llm.cost.prompt_details.audio', 'input_cost_details.audio', cost],
-    ['llm.cost.completion_details.output', 'output_cost_details.output', cost],
-    ['llm.cost.completion_details.reasoning', 'output_cost_details.reasoning', cost],
-    ['llm.cost.completion_details.audio', 'output_cost_details.audio', cost],
+    ['llm.cost.prompt_details.input', 'input_cost_details.input', costValue],
+    ['llm.cost.prompt_details.cache_read', 'input_cost_details.cache_read', costValue],
+    ['llm.cost.prompt_details.cache_input', 'input_cost_details.cache_read', costValue],
+    ['llm.cost.prompt_details.cache_write', 'input_cost_details.cache_creation', costValue],
+    ['llm.cost.prompt_details.audio', 'input_cost_details.audio', costValue],
+    ['llm.cost.completion_details.output', 'output_cost_details.output', costValue],
+    ['llm.cost.completion_details.reasoning', 'output_cost_details.reasoning', costValue],
+    ['llm.cost.completion_details.audio', 'output_cost_details.audio', costValue],
   ],
   parameters: [
     ['llm.tools', 'tools', toolSchemas, 'list'],
-    ['llm.invocation_parameters', WHOLE, jsonObject, 'merged'],
-    ['embedding.invocation_parameters', WHOLE, jsonObject, 'merged'],
+    ['llm.invocation_parameters', WHOLE, jsonFields, 'merged'],
+    ['embedding.invocation_parameters', WHOLE, jsonFields, 'merged'],
   ],
   metadata: [
     ['llm.request.model_name', 'ls_model_name', text],
@@ -100,7 +100,7 @@ export const openInference: Vocabulary = {
     ['session.id', 'thread_id', idTextOf, 'kept'],
     ['session.id', 'session_id', idTextOf],
     ['user.id', 'user_id', idTextOf],
-    ['metadata', WHOLE, jsonObject, 'merged'],
+    ['metadata', WHOLE, jsonFields, 'merged'],
   ],
   tags: [tagList],
   // `embedding.vector` is only valid inside a list. Elsewhere, it would add thousands of numbers to the metadata.
@@ -147,7 +147,7 @@ function vectorOf(vector: unknown): Fields {
 
 /** Returns the variables of PROMPT spans. For other spans, a model call already records the rendered messages. */
 function renderedVariables(value: unknown, attributes: Attributes): Fields | undefined {
-  return kindName(attributes) === 'PROMPT' ? jsonObject(value) : undefined;
+  return kindName(attributes) === 'PROMPT' ? jsonFields(value) : undefined;
 }
 
 function imageUrls(value: unknown): unknown[] | undefined {
@@ -164,7 +164,7 @@ function schemaOf({ json_schema: schema, name, description }: Fields): unknown {
 }
 
 function requestedModel(parameters: unknown): string | undefined {
-  return text(jsonObject(parameters)?.model);
+  return text(jsonFields(parameters)?.model);
 }
 
 /** Returns the model that answered, if it is not the requested one. Instrumentations set it when a call ends. */

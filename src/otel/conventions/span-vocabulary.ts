@@ -1,7 +1,7 @@
 import { type Check, type Checks, checkedOptions, isObject } from '../../config/checker.ts';
 import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import type { RunType } from '../../run/record.ts';
-import { counts, json, jsonObject, jsonTexts, number, type Read, text } from './values.ts';
+import { counts, json, jsonFields, jsonTexts, number, type Read, text } from './values.ts';
 import { type Row, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 /**
@@ -90,8 +90,8 @@ export function vocabularyOf(name: string, given: SpanVocabulary): Vocabulary {
     inputs: rowsOf(inputs, json),
     outputs: rowsOf(outputs, json),
     usage: rowsOf(usage, number, counts, counts),
-    parameters: rowsOf(parameters, json, jsonObject),
-    metadata: rowsOf(metadata, json, jsonObject),
+    parameters: rowsOf(parameters, json, jsonFields),
+    metadata: rowsOf(metadata, json, jsonFields),
     tags: tags.map((tag): Row => [tag, 'tags', jsonTexts]),
   };
   const names = [attribute, nameFrom ?? '', ...Object.values(rows).flatMap((some) => some.map(([from]) => from))];

@@ -5,8 +5,8 @@ import { foundDocument } from './model-messages.ts';
 import {
   type Attributes,
   anyJson,
-  count,
-  isEmpty,
+  countValue,
+  hasNoFields,
   json,
   number,
   objects,
@@ -77,7 +77,7 @@ export const traceloop: Vocabulary = {
     ['db.search.result', 'documents', vectorDocuments],
     ['db.vector.query.result', 'documents', vectorDocuments, 'list'],
   ],
-  usage: [['llm.usage.total_tokens', 'total_tokens', count]],
+  usage: [['llm.usage.total_tokens', 'total_tokens', countValue]],
   parameters: [
     ['llm.request.functions', 'tools', traceloopTools, 'list'],
     ['llm.top_k', 'top_k', number],
@@ -147,9 +147,9 @@ function callInputs(value: unknown): unknown {
   const given = anyJson(value);
   if (!isFields(given) || !Array.isArray(given.args)) return given;
   const { args, kwargs, ...rest } = given;
-  if (!isEmpty(rest)) return given;
+  if (!hasNoFields(rest)) return given;
   if (args.length === 0) return kwargs === undefined ? {} : kwargs;
-  if (kwargs !== undefined && !(isFields(kwargs) && isEmpty(kwargs))) return given;
+  if (kwargs !== undefined && !(isFields(kwargs) && hasNoFields(kwargs))) return given;
   if (args.length > 1) return { args };
   // LangChain's tools set no `kwargs` and pass one argument as JSON text.
   return kwargs === undefined ? json(args[0]) : args[0];

@@ -14,7 +14,7 @@ export type Read = (value: unknown, attributes: Attributes) => unknown;
 const verbatim = new Map<Read, string | undefined>([
   [json, undefined],
   [anyJson, undefined],
-  [jsonObject, undefined],
+  [jsonFields, undefined],
 ]);
 
 const PLAIN_TEXT = 'text/plain';
@@ -33,17 +33,17 @@ export function number(value: unknown): number | undefined {
   return Number.isFinite(result) ? result : undefined;
 }
 
-export function count(value: unknown): number | undefined {
+export function countValue(value: unknown): number | undefined {
   return tokenCount(number(value));
 }
 
-export function cost(value: unknown): number | undefined {
+export function costValue(value: unknown): number | undefined {
   return validCost(number(value));
 }
 
 /** Returns an object with counts, costs and nested objects of both. All other values are dropped. */
 export function counts(value: unknown): Fields | undefined {
-  const given = jsonObject(value);
+  const given = jsonFields(value);
   return given && definedOrNone(validUsage(given, number));
 }
 
@@ -57,7 +57,7 @@ export function anyJson(value: unknown): unknown {
   return typeof value === 'string' ? parsedJson(value) : value;
 }
 
-export function jsonObject(value: unknown): Fields | undefined {
+export function jsonFields(value: unknown): Fields | undefined {
   const result = json(value);
   return isFields(result) ? result : undefined;
 }
@@ -75,7 +75,7 @@ export function jsonAs(mimeType: string): Read {
 
 /** Returns whether `read` accepts lists, and not only objects. */
 export function takesLists(read: Read): boolean {
-  return read !== jsonObject;
+  return read !== jsonFields;
 }
 
 /** Returns whether `read` only parses JSON text for a span with these attributes. */
@@ -94,7 +94,7 @@ export function texts(value: unknown): string[] | undefined {
   return filled((Array.isArray(value) ? value : [value]).filter((item) => text(item) !== undefined));
 }
 
-export function isEmpty(fields: Attributes): boolean {
+export function hasNoFields(fields: Attributes): boolean {
   for (const _ in fields) return false;
   return true;
 }

@@ -36,7 +36,7 @@ const source: SpanSource = {
 };
 
 /** Adds a registry. Runs that start inside its spans become children of the spans' runs. */
-export function attach(registry: SpanRegistry): void {
+export function addRegistry(registry: SpanRegistry): void {
   registries = [...registries, registry];
   observeActiveSpan();
 }
@@ -50,7 +50,7 @@ export function detach(registry: SpanRegistry): void {
   registries = registries.filter((other) => other !== registry);
 }
 
-export function isRecorded(span: object, sink: RunSink): boolean {
+export function isRecordedSpan(span: object, sink: RunSink): boolean {
   for (const registry of registries) {
     const entry = registry.get(span);
     if (entry instanceof SpanRun && entry.sink === sink) return true;

@@ -2,12 +2,12 @@ import { guard } from '../../base/guard.ts';
 import { env, parseFlag } from '../../config/environment.ts';
 import { defined, parsedJson } from '../../payload/fields.ts';
 import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
-import { callsOf, RecordedCall } from '../../run/calls.ts';
+import { callsOfSink, RecordedCall } from '../../run/calls.ts';
 import type { RunContext, RunOwner } from '../../run/context.ts';
 import { type Hiding, hidingIf } from '../../run/run-options.ts';
 import { isCallType } from '../../run/same-call.ts';
 import type { RunSink } from '../../run/sink.ts';
-import { type Attributes, isEmpty, text } from '../conventions/values.ts';
+import { type Attributes, hasNoFields, text } from '../conventions/values.ts';
 import { AttributeReader } from '../mapping/attributes.ts';
 import type { MappedFields } from '../mapping/mapped-fields.ts';
 import { messagesOfEvents } from '../mapping/message-events.ts';
@@ -74,7 +74,7 @@ export function mayRefuseLater(span: SpanLike): boolean {
 
 /** Returns the run type of the call that a span records. Undefined if its attributes describe none. */
 export function callTypeOf({ attributes }: SpanLike, index: RowIndex): string | undefined {
-  const type = isEmpty(attributes) ? undefined : guard(OPERATION, () => runTypeOf(attributes, index));
+  const type = hasNoFields(attributes) ? undefined : guard(OPERATION, () => runTypeOf(attributes, index));
   return isCallType(type) ? type : undefined;
 }
 
@@ -116,7 +116,7 @@ export class SpanCall {
   }
 
   start(type: string | undefined, name: string, above: RunOwner | undefined): void {
-    const calls = callsOf(this.#run.sink);
+    const calls = callsOfSink(this.#run.sink);
     if (type === undefined) {
       this.#isUndecided = calls.startUndecided(this.#run.source);
       return;
@@ -181,8 +181,8 @@ export class SpanCall {
   leave(): void {
     const { sink, source } = this.#run;
     this.#stopWaiting();
-    if (this.#call !== undefined) callsOf(sink).leave(this.#call);
-    if (this.#isUndecided) callsOf(sink).endUndecided(source);
+    if (this.#call !== undefined) callsOfSink(sink).leave(this.#call);
+    if (this.#isUndecided) callsOfSink(sink).endUndecided(source);
     this.#call = undefined;
     this.#isUndecided = false;
   }

@@ -39,7 +39,7 @@ import type { PlannedFields } from '../mapping/span-plan.ts';
 import {
   hiddenNames,
   OPERATION,
-  projectOf,
+  projectInAttributes,
   SpanFields,
   type SpanSurroundings,
   spanToOpenRun,
@@ -104,7 +104,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     this.#start = start;
     this.#span = span;
     const id = runIdOf(this.#startUs, ids);
-    const project = projectOf(span.attributes) ?? parent?.project ?? start.project ?? sink.capture.project;
+    const project = projectInAttributes(span.attributes) ?? parent?.project ?? start.project ?? sink.capture.project;
     this.isLight = mayBeLight(start);
     // The sink looks at `isLight` while it takes the run.
     if (this.isLight) this.isLight = sink.light?.start(this) === true;

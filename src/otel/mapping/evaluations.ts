@@ -1,7 +1,7 @@
 import { defined, type Fields, numberOf, textOf } from '../../payload/fields.ts';
 import { runIdFrom } from '../../run/ids.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
-import { jsonObject } from '../conventions/values.ts';
+import { jsonFields } from '../conventions/values.ts';
 import { EVALUATION, OWN } from '../otlp/own-attributes.ts';
 import type { SpanLike } from '../span-like.ts';
 import { hrTimeUs } from './span-identity.ts';
@@ -37,7 +37,7 @@ export function evaluationsOf({ attributes, events, endTime }: SpanLike, runId: 
 }
 
 function eventFields(attributes: SpanLike['attributes'], timeUs = 0): Fields {
-  const feedback = jsonObject(attributes[OWN.feedback]);
+  const feedback = jsonFields(attributes[OWN.feedback]);
   if (feedback !== undefined) {
     const created_at = validTime(feedback.created_at) ?? isoTimestamp(timeUs);
     return { ...feedback, created_at, modified_at: validTime(feedback.modified_at) ?? created_at };
@@ -56,7 +56,7 @@ function validTime(value: unknown): string | undefined {
 }
 
 function annotationFields({ name, score, label, explanation, metadata, ...rest }: Fields, timeUs = 0): Fields {
-  const added = { ...jsonObject(metadata), ...rest };
+  const added = { ...jsonFields(metadata), ...rest };
   return {
     key: name,
     created_at: isoTimestamp(timeUs),

@@ -13,7 +13,7 @@ import { runIdOf, startUsOf } from './span-identity.ts';
 import { openOriginJson } from './span-origin.ts';
 import {
   DEFAULT_MAPPING,
-  projectOf,
+  projectInAttributes,
   type SpanFields,
   type SpanMapping,
   spanToOpenRun,
@@ -48,7 +48,7 @@ export function finishedRun(
   const startUs = startUsOf(span);
   const ids = span.spanContext();
   const parentIds = span.parentSpanContext;
-  const named = projectOf(span.attributes) ?? project;
+  const named = projectInAttributes(span.attributes) ?? project;
   const fields: Partial<SpanFields> & Pick<SpanFields, 'name' | 'runType'> = hasEnded
     ? spanToRun(span, CAPTURE, { startUs, parentIds, mapping })
     : { ...spanToOpenRun(span, CAPTURE, mapping.index), metadata: new Map([['otel', openOriginJson(ids, parentIds)]]) };

@@ -3,7 +3,7 @@ import { serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { CLAUDE_REDACTED } from '../conventions/claude-code.ts';
 import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
-import { type Attributes, isEmpty, json, text } from '../conventions/values.ts';
+import { type Attributes, hasNoFields, json, text } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
 import { exceptionFields } from './span-error.ts';
 import type { IsHidden } from './span-events.ts';
@@ -31,7 +31,7 @@ export function messagesOfEvents(events: readonly SpanEventLike[]): EventMessage
 /** Returns the messages in an event or a log record, by attribute name. Returns undefined if there are none. */
 export function attributesOfEvent(name: string, fields: Attributes): Attributes | undefined {
   const values = EVENTS.get(name)?.(contentOf(fields)) ?? attributesOfVectorEvent(name, fields);
-  return values === undefined || isEmpty(values) ? undefined : values;
+  return values === undefined || hasNoFields(values) ? undefined : values;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { eventJson } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { isoTimestamp } from '../../run/time.ts';
-import { type Attributes, isEmpty } from '../conventions/values.ts';
+import { type Attributes, hasNoFields } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
 import { hrTimeUs } from './span-identity.ts';
 
@@ -44,7 +44,7 @@ export function spanEventsJson(
   if (events.length === 0) return undefined;
   const parts = events.map(({ name, time, attributes = {} }) => {
     const shown = isHidden === undefined ? attributes : shownOf(name, attributes, isHidden);
-    const data = isEmpty(shown) ? undefined : shown;
+    const data = hasNoFields(shown) ? undefined : shown;
     return eventJson(String(name), isoTimestamp(hrTimeUs(time) ?? startUs), data, rules);
   });
   return `[${parts.join(',')}]`;

@@ -4,7 +4,7 @@ import { defined, type Fields, filled } from '../../payload/fields.ts';
 import { metadataJson, metadataKey } from '../../payload/serialize.ts';
 import { isCancelledCall } from '../conventions/ai-sdk.ts';
 import type { SpanVocabulary } from '../conventions/span-vocabulary.ts';
-import { type Attributes, isEmpty, text } from '../conventions/values.ts';
+import { type Attributes, hasNoFields, text } from '../conventions/values.ts';
 import { FIRST_TOKEN, FIRST_TOKEN_AT } from '../conventions/vocabulary.ts';
 import type { SpanContextLike, SpanEventLike, SpanLike } from '../span-like.ts';
 import { AttributeReader } from './attributes.ts';
@@ -80,7 +80,7 @@ export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurr
 export function spanToOpenRun(span: SpanLike, capture: SpanCapture, index: RowIndex): StartFields {
   const fields = new StartFields(span);
   try {
-    if (!isEmpty(span.attributes))
+    if (!hasNoFields(span.attributes))
       mapStart(fields, new AttributeReader(span.attributes, index, capture.payload), capture, false);
   } catch (thrown) {
     reportFailure(OPERATION, thrown);
@@ -100,7 +100,7 @@ export function runTypeOf(attributes: Attributes, index: RowIndex): string {
 }
 
 /** Returns the project that a span names. Called when the span starts, because a run's project cannot change later. */
-export function projectOf(attributes: Attributes): string | undefined {
+export function projectInAttributes(attributes: Attributes): string | undefined {
   for (const { project, matches } of WITH_PROJECT) {
     const name = text(attributes[project]);
     if (name !== undefined && matches?.(attributes) !== false) return name;

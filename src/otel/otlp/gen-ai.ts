@@ -78,7 +78,7 @@ export function addGenAi(attributes: NewAttributes, run: DescribedRun): void {
 }
 
 /** Returns the operation of a call that a run records: as its span has it, or else by the run type. */
-export function operationOf({ runType, metadata }: Pick<DescribedRun, 'runType' | 'metadata'>): string | undefined {
+export function operationName({ runType, metadata }: Pick<DescribedRun, 'runType' | 'metadata'>): string | undefined {
   const kind = KINDS.get(runType);
   return kind && (textOf(parsedJson(metadata?.get('gen_ai.operation.name'))) ?? usualOperation(kind, metadata));
 }

@@ -1,6 +1,6 @@
 import { defined, definedOrNone, type Fields, filled, textOf } from '../../payload/fields.ts';
 import { isoTimestamp, parseDottedOrder } from '../../run/time.ts';
-import { jsonObject } from '../conventions/values.ts';
+import { jsonFields } from '../conventions/values.ts';
 import { hrTimeUs } from '../mapping/span-identity.ts';
 import type { SpanEventLike, SpanLike } from '../span-like.ts';
 import { OWN } from './own-attributes.ts';
@@ -29,16 +29,16 @@ export function ownRecord(span: SpanLike): Fields | undefined {
     run_type: attributes[OWN.runType],
     start_time: isoTimestamp(own.startUs),
     end_time: endUs === undefined || isOpen ? undefined : isoTimestamp(endUs),
-    inputs: jsonObject(attributes['input.value']) ?? {},
-    outputs: jsonObject(attributes['output.value']),
+    inputs: jsonFields(attributes['input.value']) ?? {},
+    outputs: jsonFields(attributes['output.value']),
     error,
     events: filled(events),
     tags: attributes['tag.tags'],
     reference_example_id: attributes[OWN.example],
     extra: definedOrNone({
-      ...jsonObject(attributes[OWN.extra]),
-      metadata: jsonObject(attributes.metadata),
-      runtime: jsonObject(attributes[OWN.runtime]),
+      ...jsonFields(attributes[OWN.extra]),
+      metadata: jsonFields(attributes.metadata),
+      runtime: jsonFields(attributes[OWN.runtime]),
     }),
     session_id: attributes[OWN.projectId],
   });
@@ -53,6 +53,6 @@ function eventOf({ name, time, attributes = {} }: SpanEventLike): Fields {
   return defined({
     name,
     time: isoTimestamp(hrTimeUs(time) ?? 0),
-    kwargs: jsonObject(attributes[OWN.kwargs]) ?? plain,
+    kwargs: jsonFields(attributes[OWN.kwargs]) ?? plain,
   });
 }

@@ -5,7 +5,7 @@ import { originOf, type SentRun, spanOfRun } from './run-to-span.ts';
 
 export { jsonEncoding } from './json.ts';
 export type { OtlpEncoding } from './otlp-span.ts';
-export { protobufEncoding, protobufResponse } from './protobuf.ts';
+export { protobufEncoding, readProtobufResponse } from './protobuf.ts';
 export { sentRecord } from './record-to-span.ts';
 
 const OWN_SCOPE: OtlpScope = { name: 'runspan', version };

@@ -72,7 +72,7 @@ export class SecretNames {
     if (!takesPieces) this.#kinds.delete('token');
     for (const word of TOKENS_OF_TEXT) this.#kinds.set(`${word} token`, 'none');
     if (takesPieces) this.#kinds.set(TOKENS, 'look');
-    for (const name of own) this.#kinds.set(wordsOf(name).join(' '), 'always');
+    for (const name of own) this.#kinds.set(nameWords(name).join(' '), 'always');
     this.lastWords = [...new Set([...this.#kinds.keys()].map((name) => name.slice(name.lastIndexOf(' ') + 1)))];
     // The pattern quickly rejects most keys. Words contain only letters and digits, so no escapes are needed.
     this.#likely = latePattern(`(?:${this.lastWords.join('|')})[^\\p{L}]{0,16}$`, 'iu');
@@ -91,7 +91,7 @@ export class SecretNames {
   #find(key: string): NameKind | undefined {
     const end = key.slice(-KEY_CHARACTERS_MAX);
     if (!this.#likely().test(end)) return undefined;
-    const kind = this.#kindOfWords(wordsOf(end)) ?? this.#kindOfWords(wordsOf(end.replace(numberAtEnd(), '')));
+    const kind = this.#kindOfWords(nameWords(end)) ?? this.#kindOfWords(nameWords(end.replace(numberAtEnd(), '')));
     return kind === 'none' ? undefined : kind;
   }
 
@@ -221,7 +221,7 @@ function isPlainData(value: unknown): value is Fields {
 }
 
 /** Splits a name into words. `openaiApiKey` and `OPENAI_API_KEY` have the same words. */
-export function wordsOf(name: string): string[] {
+export function nameWords(name: string): string[] {
   return name
     .replace(smallThenCapital(), '$1 $2')
     .replace(capitalThenWord(), '$1 $2')

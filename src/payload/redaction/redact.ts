@@ -5,7 +5,7 @@ import { messageOf } from '../../base/text.ts';
 import { type Checks, checkedOptions } from '../../config/checker.ts';
 import { types } from '../../platform/node.ts';
 import { PlainCheck } from '../plain.ts';
-import { SecretNames, wordsOf } from './names.ts';
+import { nameWords, SecretNames } from './names.ts';
 import { matcherAt, PathMatcher, type Trail, trailOf, type ValuePath } from './paths.ts';
 import { mayHoldNames, TextSecrets } from './text.ts';
 
@@ -211,7 +211,7 @@ function isListOf(value: unknown, holds: (item: unknown) => boolean): boolean {
 }
 
 function isName(key: unknown): boolean {
-  return typeof key === 'string' && wordsOf(key).length > 0;
+  return typeof key === 'string' && nameWords(key).length > 0;
 }
 
 /** Declared at the end, because the constructor needs the classes above. */

@@ -1,6 +1,6 @@
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { type CommonPrefix, commonPrefix, describeDifference, reportedCacheRead } from '../domain/cache-miss.ts';
-import { sourceOf } from '../domain/repeated-calls.ts';
+import { recordSource } from '../domain/repeated-calls.ts';
 import { projectOf, timesOf } from '../domain/run-values.ts';
 import type { CacheComparison, RunDetails, RunSummary } from '../domain/run-view.ts';
 import { ALL_RUNS, equal } from '../filter/run-filter.ts';
@@ -50,7 +50,7 @@ async function longestPrefix(reader: Reader, run: RunDetails) {
   for (const { id } of await earlierCalls(reader, run)) {
     const previous = await reader.store.details(reader.scope, id);
     // Each source records requests in its own format.
-    if (previous === undefined || sourceOf(previous) !== sourceOf(run)) continue;
+    if (previous === undefined || recordSource(previous) !== recordSource(run)) continue;
     const earlier = await payload(reader, previous, 'inputs', BYTES_MAX - bytes);
     if (earlier === undefined) continue;
     bytes += previous.payload_sizes.inputs ?? 0;

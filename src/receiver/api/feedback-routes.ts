@@ -3,8 +3,8 @@ import type { Feedback, FeedbackToken } from '../domain/feedback.ts';
 import {
   FEEDBACK_BYTES_MAX,
   feedbackOf,
+  feedbackOfBody,
   isExpired,
-  readFeedback,
   readFeedbackInput,
   readFeedbackQuery,
   readTokens,
@@ -12,7 +12,7 @@ import {
 import { HttpError } from '../http/http-error.ts';
 import { checkProject } from '../http/project-scope.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
-import { uuid } from '../http/run-fields.ts';
+import { uuidSchema } from '../http/run-fields.ts';
 import { parsed, refuseUnknownParameters, validated } from '../http/validation.ts';
 import { addFeedback } from '../store/add-feedback.ts';
 
@@ -42,7 +42,7 @@ export const feedbackRoutes: readonly Route[] = [
 ];
 
 export async function postFeedback(call: Call): Promise<RouteResponse> {
-  const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body']);
+  const feedback = feedbackOfBody(await readJson(call, FEEDBACK_BYTES_MAX), ['body']);
   await checkProject(call, [feedback.run_id]);
   if (!(await call.store.addFeedback(call.scope, feedback))) throw withoutRun(feedback.run_id);
   return { status: 200, body: feedback };
@@ -120,7 +120,7 @@ async function revokeToken(call: Call): Promise<RouteResponse> {
 function idsIn(search: URLSearchParams, parameter: string): string[] {
   const [ids, loc] = [search.getAll(parameter), ['query', parameter]];
   if (ids.length === 0) throw new HttpError(422, [{ loc, msg: `\`${parameter}\` is missing`, type: 'missing' }]);
-  return ids.map((id) => validated(uuid(true), id, loc));
+  return ids.map((id) => validated(uuidSchema(true), id, loc));
 }
 
 type TokenResponse = Pick<FeedbackToken, 'id' | 'feedback_key' | 'expires_at'> & { readonly url: string };

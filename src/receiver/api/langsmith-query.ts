@@ -7,7 +7,7 @@ import { condition, searchWords } from '../filter/parser.ts';
 import { ALL_TIMES, among, type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import type { Call } from '../http/route.ts';
-import { uuid } from '../http/run-fields.ts';
+import { uuidSchema } from '../http/run-fields.ts';
 import { checkKnownFields, parsed, text, validated } from '../http/validation.ts';
 import { projectsWithIds } from './langsmith-projects.ts';
 import { count } from './run-query.ts';
@@ -16,7 +16,7 @@ const PAGE_ITEMS = 100;
 /** Maximum number of ids, and of children of one run. */
 const IDS_MAX = 1_000;
 
-const id = uuid(true);
+const id = uuidSchema(true);
 const ids = v.pipe(v.array(id, 'an array of UUIDs'), v.maxLength(IDS_MAX, `at most ${IDS_MAX} UUIDs`));
 const boolean = v.boolean('true or false');
 const time = parsed('an ISO 8601 time', (value) => (typeof value === 'string' ? parseIsoTimestamp(value) : undefined));

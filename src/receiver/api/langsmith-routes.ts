@@ -9,11 +9,11 @@ import { ALL_RUNS, among } from '../filter/run-filter.ts';
 import { HttpError } from '../http/http-error.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
-import { jsonObject, refuseUnknownParameters } from '../http/validation.ts';
+import { refuseUnknownParameters, requiredObject } from '../http/validation.ts';
 import { itemsOfPage, PAGE_PARAMETERS } from './feedback-routes.ts';
 import { sessionIdOf, sessionsOf, sessionWithId } from './langsmith-projects.ts';
 import { readLangSmithQuery } from './langsmith-query.ts';
-import { pageOf } from './query-routes.ts';
+import { checkedPage } from './query-routes.ts';
 import { readRunQuery } from './run-query.ts';
 
 /** HTTP routes that LangSmith clients use to read runs and projects. */
@@ -29,13 +29,13 @@ const RUNS_AT_ONCE = 10;
 
 async function queryRuns(call: Call): Promise<RouteResponse> {
   const { store, scope } = call;
-  const body = jsonObject(await readJson(call));
+  const body = requiredObject(await readJson(call));
   if (Object.keys(body).every((field) => field === 'trace' || field === 'limit')) {
     const query = readRunQuery(body);
     return { status: 200, content: () => jsonPieces({}, 'runs', store.runs(scope, query)) };
   }
   const { query, select } = await readLangSmithQuery(body, call);
-  const { items, next = null } = await pageOf(store.list(scope, query), ['body', 'cursor']);
+  const { items, next = null } = await checkedPage(store.list(scope, query), ['body', 'cursor']);
   return { status: 200, content: () => jsonPieces({ cursors: { next } }, 'runs', runTexts(call, items, select)) };
 }
 

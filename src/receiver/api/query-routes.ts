@@ -127,11 +127,11 @@ async function runResponse(call: Call, read: (id: string) => Promise<object | un
 }
 
 async function pageResponse(page: Promise<Page<unknown>>): Promise<RouteResponse> {
-  return { status: 200, body: await pageOf(page, ['query', 'cursor']) };
+  return { status: 200, body: await checkedPage(page, ['query', 'cursor']) };
 }
 
 /** Returns a page of results. Throws an HTTP 422 error if the store rejects the cursor at `loc`. */
-export async function pageOf<Item>(page: Promise<Page<Item>>, loc: Location): Promise<Page<Item>> {
+export async function checkedPage<Item>(page: Promise<Page<Item>>, loc: Location): Promise<Page<Item>> {
   try {
     return await page;
   } catch (error) {

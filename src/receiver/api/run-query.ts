@@ -23,8 +23,8 @@ import {
 import { offsetsOf } from '../domain/time-buckets.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
-import { parseUuid, uuid } from '../http/run-fields.ts';
-import { checkKnownParameters, jsonObject, type Schema, validated } from '../http/validation.ts';
+import { parseUuid, uuidSchema } from '../http/run-fields.ts';
+import { checkKnownParameters, requiredObject, type Schema, validated } from '../http/validation.ts';
 
 const TEXT: Check = ['a string', (value) => typeof value === 'string'];
 
@@ -114,13 +114,13 @@ const RUNS_MAX = 100;
  * so a client can read only traces whose id it knows.
  */
 export function readRunQuery(body: unknown): Parsed<RunQuery> {
-  const { trace: traceId, limit } = validated(bodySchema, jsonObject(body), ['body']);
+  const { trace: traceId, limit } = validated(bodySchema, requiredObject(body), ['body']);
   return parsedQuery({ traceId, limit: Math.min(limit, RUNS_MAX) });
 }
 
 const [COUNT, isCount] = WHOLE_FROM_1;
 export const count: Schema<number> = v.custom<number>(isCount, COUNT);
-const bodySchema = v.object({ trace: uuid(true), limit: v.optional(count, RUNS_MAX) });
+const bodySchema = v.object({ trace: uuidSchema(true), limit: v.optional(count, RUNS_MAX) });
 
 /** Validates a trace id and returns it in lower case with hyphens. */
 export function checkedTraceId(traceId: unknown): string {

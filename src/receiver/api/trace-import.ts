@@ -5,12 +5,12 @@ import { isTimestamp, parseDottedOrder } from '../../run/time.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import type { RunCounts } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
-import { readFeedback } from '../http/feedback-fields.ts';
+import { feedbackOfBody } from '../http/feedback-fields.ts';
 import { HttpError, type Location, ValidationIssues } from '../http/http-error.ts';
 import { JsonReader } from '../http/json.ts';
 import { decompressed } from '../http/request-body.ts';
 import { type Call, checkJsonType } from '../http/route.ts';
-import { filledText, jsonObject, parsed, text, validate } from '../http/validation.ts';
+import { filledText, parsed, requiredObject, text, validate } from '../http/validation.ts';
 import { ingest } from '../ingest/ingest-routes.ts';
 import { readRun } from '../ingest/run-message.ts';
 import { ExportReader, LineReader, notAnExport } from './export-reader.ts';
@@ -95,7 +95,7 @@ class TraceImport {
 
   async #addRun(run: unknown, index: number, sizeBytes: number): Promise<void> {
     const loc: Location = ['body', 'runs', index];
-    const { attachments, feedback = [], ...record } = jsonObject(run, loc);
+    const { attachments, feedback = [], ...record } = requiredObject(run, loc);
     const format = { format: 'batch', kind: 'post', strict: false } as const;
     const { id, fields } = readRun(format, { record: withoutDerivedOrder(record), loc }, this.#issues);
     const attached = attachmentsOf(attachments, [...loc, 'attachments'], this.#issues);
@@ -143,7 +143,7 @@ type Place = Readonly<Partial<Record<'trace_id' | 'parent_run_id' | 'dotted_orde
 
 /** Reads feedback from an export and keeps its original times. */
 function importedFeedback(value: unknown, loc: Location): Feedback {
-  const feedback = readFeedback(value, loc);
+  const feedback = feedbackOfBody(value, loc);
   const { created_at: created, modified_at: modified } = value as Record<string, unknown>;
   if (isTimestamp(created)) feedback.created_at = created;
   if (isTimestamp(modified)) feedback.modified_at = modified;

@@ -20,7 +20,7 @@ export function foldedCalls(runs: readonly RunOutline[]): FoldedRuns {
     if (heads.has(run.id)) return [];
     const head = heads.get(run.parent_run_id ?? '');
     const others = records.get(run.id);
-    const call = others === undefined ? run : callOf([run, ...others]);
+    const call = others === undefined ? run : headWithRecords([run, ...others]);
     return [head === undefined ? call : { ...call, parent_run_id: head }];
   });
   return { runs: shown, records };
@@ -67,7 +67,7 @@ export function sourcesOf(records: readonly RunOutline[]): string {
 export type Records<Run> = readonly [Run, ...Run[]];
 
 /** Returns the head of a call, with what only other records have. */
-export function callOf<Run extends RunOutline & CostSource>(records: Records<Run>): Run {
+export function headWithRecords<Run extends RunOutline & CostSource>(records: Records<Run>): Run {
   const { usage_counts: _, ...head } = records[0];
   const model = records.find((run) => run.model !== undefined)?.model;
   const error = head.status === 'success' ? undefined : records.find((run) => run.error !== undefined)?.error;

@@ -3,7 +3,7 @@ import { exactJson, type Fields, fieldsOf, isFields, listOf, numberOf, without }
 import { vectorsOf } from '../../services/answer.ts';
 import { callsAmong } from '../../services/conversation.ts';
 import type { ToolCall } from '../../services/message.ts';
-import { callsOf, isAside } from '../../services/message-parts.ts';
+import { isAside, readToolCalls } from '../../services/message-parts.ts';
 import type { RunFields } from './run-message.ts';
 
 const LENGTH_MAX = 200;
@@ -71,7 +71,7 @@ function textIn(value: unknown, keys: readonly string[], levels: number): string
     if (text !== undefined) return text;
   }
   const [only, ...others] = Object.values(fields);
-  return callsText(callsOf(value)) ?? (others.length === 0 ? textIn(only, keys, levels - 1) : undefined);
+  return callsText(readToolCalls(value)) ?? (others.length === 0 ? textIn(only, keys, levels - 1) : undefined);
 }
 
 /** Returns the text of the last item that has one. Tool calls, and then reasoning, only count if there is no other text. */

@@ -40,7 +40,7 @@ export interface RequestFacts {
   arguments?: string;
 }
 
-export function sourceOf({ extra }: RunFields): string | undefined {
+export function recordSource({ extra }: RunFields): string | undefined {
   const { [SOURCES]: sources, otel } = extra?.metadata ?? {};
   return firstText(listOf(sources)[0], fieldsOf(fieldsOf(otel).scope).name);
 }
@@ -49,7 +49,7 @@ export function callEvidenceOf(run: RunFields, facts: RequestFacts): CallEvidenc
   const { run_type: type = '', extra: { metadata = {} } = {} } = run;
   const request = type === 'tool' ? facts.arguments : facts.request;
   const sameCall = firstText(metadata[SAME_CALL]);
-  return { source: sourceOf(run), responseId: responseIdIn(type, metadata), request, sameCall };
+  return { source: recordSource(run), responseId: responseIdIn(type, metadata), request, sameCall };
 }
 
 /** Returns the fingerprints of a message's inputs. The run type may be in another message. */

@@ -29,7 +29,7 @@ export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<
   return { startUs, latencyUs: endUs === undefined ? undefined : Math.max(0, endUs - startUs) };
 }
 
-export function textsOf(
+export function filteredTexts(
   field: TextField,
   key: string,
   { summary, metadata, error }: FilteredRun,
@@ -46,7 +46,7 @@ export function textsOf(
     case 'tag':
       return summary.tags ?? [];
     case 'error':
-      return [errorText(error)];
+      return [comparedError(error)];
     case 'meta':
       return [metadataTextOf(metadata, key)];
     default:
@@ -96,7 +96,7 @@ export function isOfProject(summary: RunSummary, project: string): boolean {
 }
 
 /** Returns an error in the form in which filters compare it. */
-export function errorText(error: string | undefined): string | undefined {
+export function comparedError(error: string | undefined): string | undefined {
   return error === '' ? undefined : error?.toLowerCase();
 }
 

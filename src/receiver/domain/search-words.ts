@@ -35,7 +35,7 @@ const UNSPACED_WORD = new RegExp(`[${UNSPACED}]{2,}`, 'gu');
 const BEGINS_UNSPACED = new RegExp(`^[${UNSPACED}]`, 'u');
 
 /** Returns the words of a text in lower case and without accents. */
-export function wordsOf(text: string): string[] {
+export function indexedWords(text: string): string[] {
   const plain = ASCII.test(text) ? text : withoutMarks(text).replace(EACH_UNSPACED, ' $& ');
   return (plain.toLowerCase().match(WORD) ?? []).map((word) => word.slice(0, WORD_LENGTH_MAX));
 }
@@ -53,7 +53,7 @@ export function parseSearch(text: string): Search | undefined {
     .split('"')
     .map((piece, at) => (at % 2 === 1 ? piece : piece.replace(UNSPACED_WORD, '"$&"')));
   for (const [at, piece] of pieces.join('"').split('"').entries()) {
-    const words = wordsOf(piece);
+    const words = indexedWords(piece);
     if (at % 2 === 1 && words.length > 1) phrases.push(words);
     else prefixes.push(...words);
   }
@@ -67,7 +67,7 @@ export function isUnspaced(word: string): boolean {
 
 /** Returns the searchable words of a run, with a `BREAK` after each text. */
 export function runWords(fields: RunFields): string[] {
-  return runTexts(fields).flatMap((text) => [...wordsOf(text), BREAK]);
+  return runTexts(fields).flatMap((text) => [...indexedWords(text), BREAK]);
 }
 
 /**
@@ -76,7 +76,7 @@ export function runWords(fields: RunFields): string[] {
  */
 export function indexText(fields: RunFields): string {
   return runTexts(fields)
-    .map((text) => (ASCII.test(text) && !text.includes('\0') ? text.toLowerCase() : wordsOf(text).join(' ')))
+    .map((text) => (ASCII.test(text) && !text.includes('\0') ? text.toLowerCase() : indexedWords(text).join(' ')))
     .join(BREAK);
 }
 

@@ -75,7 +75,7 @@ export interface RunKind {
  * Returns what a run is counted as. A further record of a call is neither an error nor a model call. `outcome` is that of the
  * trace if the run is its root.
  */
-export function kindOf(
+export function countedAs(
   status: RunStatus | null,
   type: string | null,
   outcome: TraceOutcome | null | undefined,
@@ -132,7 +132,7 @@ export function statisticsOf(
     const { startUs, latencyUs, usage, summary, trace } = run;
     const { status, run_type, same_call_as } = summary;
     const outcome = summary === trace.root?.summary ? trace.outcome : undefined;
-    const kind = kindOf(status, run_type, outcome, same_call_as !== undefined);
+    const kind = countedAs(status, run_type, outcome, same_call_as !== undefined);
     const counted = countedOf(startUs, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
     const isNameless = groupBy === 'name' && summary.internal === true && outcome === undefined;
     const groups = isNameless ? [] : groupsOf(suggestedValues(groupBy === 'run_type' ? 'type' : groupBy, run));

@@ -1,6 +1,6 @@
 import type { Suggestion, SuggestionField, TextField } from './query.ts';
 import { metadataKeyOf } from './query-keys.ts';
-import { type FilteredRun, metadataTextOf, projectOf, textsOf } from './run-values.ts';
+import { type FilteredRun, filteredTexts, metadataTextOf, projectOf } from './run-values.ts';
 
 /** Maximum number of runs whose values are suggested, latest first. */
 export const SUGGESTED_RUNS_MAX = 2_000;
@@ -12,7 +12,7 @@ export function suggestedValues(field: SuggestionField, run: FilteredRun): reado
   if (field === 'feedback') return run.feedback.map(({ key }) => key);
   if (field.startsWith('meta')) return suggestedMetadata(field, run.metadata);
   // A project is suggested by its name only.
-  return field === 'project' ? [projectOf(run.summary)] : textsOf(field as TextField, '', run);
+  return field === 'project' ? [projectOf(run.summary)] : filteredTexts(field as TextField, '', run);
 }
 
 /** Returns the metadata keys of a run for `meta`, and the value of a key for `meta.KEY`. */

@@ -7,7 +7,7 @@ import { callsInOutputs, resultsInInputs } from '../../services/conversation.ts'
 import { comparable } from './comparable.ts';
 import { headlineOf } from './headline.ts';
 import { inputsPreview, outputsPreview } from './preview.ts';
-import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
+import { type RequestFacts, recordSource, requestFactsOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
 import {
   type CalledTool,
@@ -115,7 +115,7 @@ export function summaryOf(
   set(summary, 'end_time', end_time);
   set(summary, 'error', error === undefined || error === '' ? undefined : headlineOf(error));
   setText(summary, 'model', modelOf(fields));
-  if (isCallType(type)) setText(summary, 'recorded_by', sourceOf(fields));
+  if (isCallType(type)) setText(summary, 'recorded_by', recordSource(fields));
   setText(summary, 'tool_call_id', idTextOf(fields.extra?.metadata?.[TOOL_CALL_ID]));
   set(summary, 'usage', usageOf(outputs_usage, fields.extra?.metadata));
   setText(summary, 'session_name', session_name);
@@ -135,11 +135,11 @@ export function wholeTexts({ name, session_name, tags }: SmallFields): Partial<R
 
 /** Returns whether the outputs are the response with which a service has refused a call that `fetch` has recorded. */
 export function isErrorResponse(fields: SmallFields, { http_status }: PayloadFacts): boolean {
-  return http_status !== undefined && sourceOf(fields) === 'fetch' && statusOf(fields) === 'error';
+  return http_status !== undefined && recordSource(fields) === 'fetch' && statusOf(fields) === 'error';
 }
 
 /** Returns the short form of a run. Copies each field explicitly, because a trace may have 100,000 runs. */
-export function outlineOf(summary: RunSummary, tools?: ToolMessages): RunOutline {
+export function outlineOfSummary(summary: RunSummary, tools?: ToolMessages): RunOutline {
   const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
   const outline: RunOutline = { id, name, run_type, status, start_time };
   set(outline, 'parent_run_id', parent_run_id);

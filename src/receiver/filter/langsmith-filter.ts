@@ -2,7 +2,7 @@ import { RunspanError } from '../../base/errors.ts';
 import { exactJson, parseExact } from '../../payload/fields.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { TimeRange } from '../domain/query.ts';
-import { condition, quoted, searchWords } from './parser.ts';
+import { condition, filterValue, searchWords } from './parser.ts';
 
 /** A filter of LangSmith's API in the receiver's filter language. */
 export interface LangSmithFilter {
@@ -91,7 +91,7 @@ function pairText(pair: string, parts: readonly Call[]): string {
   if (key?.name !== 'eq' || keys.length + values.length > 0) {
     throw refusal(`expected eq(${pair}_key, "…") and at most one comparison of its value in one and()`);
   }
-  const term = `${pair === 'metadata' ? 'meta' : pair}.${quoted(stringOf(key.args[1]))}`;
+  const term = `${pair === 'metadata' ? 'meta' : pair}.${filterValue(stringOf(key.args[1]))}`;
   const field = value && fieldOf(value);
   if (value === undefined) return term;
   if (field === 'metadata_value')
@@ -100,7 +100,7 @@ function pairText(pair: string, parts: readonly Call[]): string {
   const text = stringOf(value.args[1]);
   // The filter language compares such a text with the score too.
   const isScore = /^(?:true|false|[-\d].*)$/s.test(text);
-  if (field === 'feedback_value' && value.name === 'eq' && !isScore) return `${term}:${quoted(text)}`;
+  if (field === 'feedback_value' && value.name === 'eq' && !isScore) return `${term}:${filterValue(text)}`;
   throw refusal('feedback_value can be compared only by eq(), and not with a number, true or false');
 }
 
@@ -146,17 +146,18 @@ function comparison(call: Call): string {
 
 /** Returns the comparison of a text. `neq` also matches runs without a value. */
 function matching(key: string, { name, args: [, value] }: Call): string {
-  if (name === 'eq') return `${key}:${quoted(stringOf(value))}`;
-  if (name === 'neq') return `NOT ${key}:${quoted(stringOf(value))}`;
+  if (name === 'eq') return `${key}:${filterValue(stringOf(value))}`;
+  if (name === 'neq') return `NOT ${key}:${filterValue(stringOf(value))}`;
   if (name === 'like') return `${key}:${patternOf(stringOf(value))}`;
-  if (name === 'in' && Array.isArray(value)) return `${key}:${value.map((one) => quoted(stringOf(one))).join(',')}`;
+  if (name === 'in' && Array.isArray(value))
+    return `${key}:${value.map((one) => filterValue(stringOf(one))).join(',')}`;
   throw refusal(`${name}() is not supported for a text`);
 }
 
 function patternOf(text: string): string {
   const [, start, body = '', end] = /^(%?)((?:[^%_\\]|\\[%_\\])*)(%?)$/s.exec(text) ?? [];
   if (start === undefined) throw refusal('like() supports % at the start and the end, and \\_ for an underscore');
-  return `${start && '*'}${quoted(body.replace(/\\(.)/g, '$1'))}${end && '*'}`;
+  return `${start && '*'}${filterValue(body.replace(/\\(.)/g, '$1'))}${end && '*'}`;
 }
 
 const OPERATORS: ReadonlyMap<string, string> = new Map(Object.entries({ gt: '>', gte: '>=', lt: '<', lte: '<=' }));
@@ -174,7 +175,7 @@ function metadataText(json: string): string {
   try {
     const entries = Object.entries(parseExact<object>(json));
     const texts = entries.map(
-      ([key, value]) => `meta.${quoted(key)}:${quoted(typeof value === 'string' ? value : exactJson(value))}`,
+      ([key, value]) => `meta.${filterValue(key)}:${filterValue(typeof value === 'string' ? value : exactJson(value))}`,
     );
     if (texts.length > 0) return `(${texts.join(' ')})`;
   } catch {}

@@ -1,6 +1,6 @@
 import type { Feedback } from '../domain/feedback.ts';
 import type { TextField } from '../domain/query.ts';
-import { type FilteredRun, feedbackTexts, isOfProject, textsOf } from '../domain/run-values.ts';
+import { type FilteredRun, feedbackTexts, filteredTexts, isOfProject } from '../domain/run-values.ts';
 import type { Usage } from '../domain/run-view.ts';
 import { cachedShareOf } from '../domain/usage.ts';
 import type { Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
@@ -34,7 +34,7 @@ function matchesNode(filter: RunFilter, node: FilterNode, run: FilteredRun, usag
   if (node.field === 'outcome') return hasValue(node, [run.trace.outcome]);
   if (node.field === 'feedback') return run.feedback.some((feedback) => isMatchingFeedback(node, feedback));
   if (node.bounds !== undefined) return isWithin(node.bounds, amountOf(node.field, run, usage));
-  return hasValue(node, textsOf(node.field as TextField, node.key ?? '', run));
+  return hasValue(node, filteredTexts(node.field as TextField, node.key ?? '', run));
 }
 
 /** Returns whether any of the texts matches any of the patterns. Without patterns, there must be a text. */

@@ -64,7 +64,7 @@ export function failedBelowInstead(terms: readonly FilterTerm[]): string | undef
 }
 
 export function condition(key: string, ...values: readonly string[]): string {
-  return `${key}:${values.map(quoted).join(',')}`;
+  return `${key}:${values.map(filterValue).join(',')}`;
 }
 
 /** Returns a filter for the words of a text, none of which is then a condition. Words in double quotes stay adjacent. */
@@ -76,7 +76,7 @@ export function searchWords(text: string): string {
 }
 
 /** Puts a value in quotes if the filter syntax requires it. */
-export function quoted(text: string): string {
+export function filterValue(text: string): string {
   return /^[^\s"\\=:<>,*()]+$/.test(text) ? text : `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
 

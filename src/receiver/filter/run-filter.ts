@@ -81,7 +81,7 @@ export function inProject(project: string | undefined): RunFilter {
   return project === undefined ? ALL_RUNS : { ...ALL_RUNS, projects: [project] };
 }
 
-export function within({ project }: Scope, filter: RunFilter): RunFilter {
+export function withinProject({ project }: Scope, filter: RunFilter): RunFilter {
   return project === undefined ? filter : { ...filter, projects: [project, ...filter.projects] };
 }
 

@@ -75,7 +75,7 @@ function ofColumn<Param>({ field, values, bounds }: Comparison, dialect: Dialect
   }
   const column = field === 'cached' ? cachedShare(dialect) : dialect.column(field as ColumnField);
   if (field === 'root' || field === 'internal') return { sql: `${column} = 1`, params: [] };
-  return bounds === undefined ? ofText(column, values, dialect) : within(column, bounds, dialect);
+  return bounds === undefined ? ofText(column, values, dialect) : withinBounds(column, bounds, dialect);
 }
 
 /** Returns the SQL expression for the share of cached input tokens, as `cachedShareOf`. It is null without input tokens. */
@@ -96,7 +96,7 @@ export function ofText<Param>(
   return equal.length === 0 ? any(others) : any([among, ...others]);
 }
 
-export function within<Param>(
+export function withinBounds<Param>(
   column: string,
   bounds: readonly Bound[],
   { param }: Pick<Dialect<Param>, 'param'>,

@@ -7,13 +7,13 @@ import type { Feedback, FeedbackToken } from '../domain/feedback.ts';
 import { parseNumber } from '../filter/values.ts';
 import { HttpError, type Location, ValidationIssues } from './http-error.ts';
 import { JsonReader } from './json.ts';
-import { uuid } from './run-fields.ts';
+import { uuidSchema } from './run-fields.ts';
 import {
   checkKnownFields,
-  jsonObject,
   object,
   parsed,
   refuseUnknownParameters,
+  requiredObject,
   text,
   validate,
   validated,
@@ -28,7 +28,7 @@ const KEY_LENGTH_MAX = 180;
 
 const finite = v.custom<number>((value) => numberOf(value) !== undefined, 'a number');
 const boolean = v.boolean();
-const id = uuid(true);
+const id = uuidSchema(true);
 const KEY = `a string of 1 to ${KEY_LENGTH_MAX} characters`;
 const key = v.pipe(v.string(KEY), v.minLength(1, KEY), v.maxLength(KEY_LENGTH_MAX, KEY));
 
@@ -51,7 +51,7 @@ const feedbackSchema = v.object({ run_id: id, key, id: v.nullish(id), ...INPUT }
 
 /** Throws an HTTP 400 error if the body is not an object, or a 422 error if a field is invalid. */
 export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput {
-  return checkedInput(jsonObject(body, ['body']), strict, ['body']);
+  return checkedInput(requiredObject(body, ['body']), strict, ['body']);
 }
 
 const QUERY_FIELDS: readonly string[] = ['score', 'value', 'comment', 'correction'];
@@ -80,8 +80,13 @@ function checkedInput(given: object, strict: boolean, loc: Location): FeedbackIn
 }
 
 /** Throws an HTTP 400 error if the value is not an object, or a 422 error if a field is invalid. */
-export function readFeedback(value: unknown, loc: Location): Feedback {
-  const { run_id: runId, key: ownKey, id: ownId, ...fields } = validated(feedbackSchema, jsonObject(value, loc), loc);
+export function feedbackOfBody(value: unknown, loc: Location): Feedback {
+  const {
+    run_id: runId,
+    key: ownKey,
+    id: ownId,
+    ...fields
+  } = validated(feedbackSchema, requiredObject(value, loc), loc);
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
 }
 
@@ -134,7 +139,7 @@ export function readTokens(body: unknown, tenant: string): FeedbackToken[] {
 }
 
 function readToken(value: unknown, tenant: string, loc: Location): FeedbackToken {
-  const input = validated(tokenSchema, jsonObject(value, loc), loc);
+  const input = validated(tokenSchema, requiredObject(value, loc), loc);
   const nowMs = Date.now();
   return {
     tenant,

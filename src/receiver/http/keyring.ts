@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import type { Scope } from '../domain/query.ts';
-import { isKey, type KeyStore, keyIdOf, type Permission, type StoredKey } from '../store/key-store.ts';
+import { isStoredKey, type KeyStore, keyIdOf, type Permission, type StoredKey } from '../store/key-store.ts';
 import { DEFAULT_SCOPE } from '../store/store.ts';
 import { ReadCache } from './read-cache.ts';
 
@@ -87,7 +87,7 @@ export class StoredKeys implements Keyring {
 
   async find(text: string): Promise<Grant | undefined> {
     const key = await this.#read(keyIdOf(text));
-    const grant = key !== undefined && isKey(text, key) ? this.#grantOf(key) : undefined;
+    const grant = key !== undefined && isStoredKey(text, key) ? this.#grantOf(key) : undefined;
     grant?.used?.();
     return grant;
   }

@@ -17,7 +17,7 @@ export async function checkProject({ store, scope }: Call, runIds: readonly stri
 }
 
 /** Puts runs into the project of the scope, if the scope is limited to a project. */
-export function inProject({ project }: Scope, operations: readonly RunOperation[]): readonly RunOperation[] {
+export function putIntoProject({ project }: Scope, operations: readonly RunOperation[]): readonly RunOperation[] {
   if (project === undefined) return operations;
   return operations.map(({ fields: { session_id, ...fields }, ...operation }) => {
     const isNamed = operation.kind === 'post' || session_id !== undefined || fields.session_name !== undefined;

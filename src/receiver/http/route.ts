@@ -12,7 +12,7 @@ import { HttpError } from './http-error.ts';
 import { JsonReader } from './json.ts';
 import type { Metrics } from './metrics.ts';
 import type { RequestBodies } from './request-body.ts';
-import { uuid } from './run-fields.ts';
+import { uuidSchema } from './run-fields.ts';
 import type { RunLimits } from './run-limits.ts';
 import type { TokenSigner } from './token-signer.ts';
 import { validated } from './validation.ts';
@@ -83,7 +83,7 @@ export function get(path: string, handle: Route['handle'], admission?: Admission
 
 /** Returns an id from the URL path, in lower case with hyphens. Throws an HTTP 422 error if the id is not a UUID. */
 export function idOf({ parameters }: Call, name = 'id'): string {
-  return validated(uuid(true), parameters[name], ['path', name]);
+  return validated(uuidSchema(true), parameters[name], ['path', name]);
 }
 
 /** Parses a JSON body. Throws HTTP errors: 415 for another type, 400 for invalid JSON, 413 if it is too large. */

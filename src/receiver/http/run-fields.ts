@@ -19,7 +19,7 @@ export interface DottedOrder {
 }
 
 export function runFields({ hexIds, loose }: Spellings): Readonly<Record<keyof RunRecord, Schema<unknown>>> {
-  const id = uuid(hexIds);
+  const id = uuidSchema(hexIds);
   const time = timestamp(loose);
   return {
     id,
@@ -45,7 +45,7 @@ export function runFields({ hexIds, loose }: Spellings): Readonly<Record<keyof R
   };
 }
 
-export function uuid(hexIds: boolean): Schema<string> {
+export function uuidSchema(hexIds: boolean): Schema<string> {
   return parsed(hexIds ? 'a UUID' : 'a UUID with hyphens', (value) =>
     typeof value === 'string' ? parseUuid(value, hexIds) : undefined,
   );

@@ -50,7 +50,7 @@ export function parsed<Output>(expected: string, parse: (value: unknown) => Outp
 }
 
 /** Returns the value if it is an object. Throws an HTTP 400 error for any other value. */
-export function jsonObject(value: unknown, loc: Location = ['body']): Record<string, unknown> {
+export function requiredObject(value: unknown, loc: Location = ['body']): Record<string, unknown> {
   if (isFields(value)) return value;
   throw new HttpError(400, `${loc.slice(1).join('.') || 'The body'} is not a JSON object`);
 }

@@ -3,10 +3,10 @@ import { version } from '../../base/version.ts';
 import { mapInTurns, takeTurn } from '../domain/in-turns.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
-import { checkProject, inProject } from '../http/project-scope.ts';
+import { checkProject, putIntoProject } from '../http/project-scope.ts';
 import { hasZstd } from '../http/request-body.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
-import { jsonObject } from '../http/validation.ts';
+import { requiredObject } from '../http/validation.ts';
 import { addFeedbackBatch } from '../store/add-feedback.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
 import { readBatch } from './multipart-batch.ts';
@@ -55,7 +55,7 @@ export async function ingest(
   await faults.apply(operations);
   // The body was parsed in this turn.
   await takeTurn();
-  const discarded = operations.length > 0 ? ((await store.apply(scope, inProject(scope, operations))) ?? 0) : 0;
+  const discarded = operations.length > 0 ? ((await store.apply(scope, putIntoProject(scope, operations))) ?? 0) : 0;
   metrics.acceptedRuns += operations.length - discarded;
   metrics.discardedRuns += discarded;
   received?.(request, operations);
@@ -64,7 +64,7 @@ export async function ingest(
 
 async function ingestRecord(call: Call, kind: 'post' | 'patch'): Promise<RouteResponse> {
   const id = kind === 'patch' ? idOf(call, 'run_id') : undefined;
-  const record = jsonObject(await readJson(call));
+  const record = requiredObject(await readJson(call));
   const issues = new ValidationIssues();
   const operation = readRun({ format: 'simple', kind, strict: call.strict }, { record, loc: ['body'], id }, issues);
   issues.throwIfAny();
@@ -86,9 +86,13 @@ async function postMultipart(call: Call): Promise<RouteResponse> {
 
 /** Stores the runs in a body of the form `{ "post": [record, …], "patch": [record, …] }`. */
 async function postBatch(call: Call): Promise<RouteResponse> {
-  const batch = jsonObject(await readJson(call));
+  const batch = requiredObject(await readJson(call));
   const records = (['post', 'patch'] as const).flatMap((kind) =>
-    recordsIn(batch, kind).map((value, index) => ({ kind, index, record: jsonObject(value, ['body', kind, index]) })),
+    recordsIn(batch, kind).map((value, index) => ({
+      kind,
+      index,
+      record: requiredObject(value, ['body', kind, index]),
+    })),
   );
   if (records.length > BATCH_RECORDS_MAX) {
     throw new HttpError(413, `The batch has more than ${BATCH_RECORDS_MAX} posts and patches`);

@@ -14,8 +14,8 @@ import { inTurns } from '../domain/in-turns.ts';
 import type { Scope } from '../domain/query.ts';
 import type { RunFields, RunOperation } from '../domain/run-message.ts';
 import { derivedUuid } from '../domain/uuid.ts';
-import { readFeedback } from '../http/feedback-fields.ts';
-import { inProject } from '../http/project-scope.ts';
+import { feedbackOfBody } from '../http/feedback-fields.ts';
+import { putIntoProject } from '../http/project-scope.ts';
 import type { Call } from '../http/route.ts';
 import { addFeedbackBatch } from '../store/add-feedback.ts';
 import type { MergedRun } from '../store/store.ts';
@@ -55,7 +55,7 @@ export async function storeRecords(call: Call, records: readonly SpanRecord[]): 
     operations.push({ kind: 'post', id, fields: { extra: { ...extra, metadata: { otel } } }, attachments: [] });
   }
   limits?.take(scope.tenant, operations.length, request);
-  await store.apply(scope, inProject(scope, operations));
+  await store.apply(scope, putIntoProject(scope, operations));
   const spans = records.map(({ span }) => span);
   await joinRecords(call, spans);
   return refused;
@@ -98,7 +98,7 @@ export async function joinRecords({ store, scope }: Call, spans: readonly Joined
 export function feedbackOn(span: SpanLike, runId: string): Feedback[] {
   return evaluationsOf(span, runId).flatMap(({ created_at, modified_at = created_at, ...fields }) => {
     try {
-      const feedback = readFeedback({ ...fields, run_id: runId }, ['span', 'events']);
+      const feedback = feedbackOfBody({ ...fields, run_id: runId }, ['span', 'events']);
       return [{ ...feedback, created_at, modified_at }];
     } catch (error) {
       diagnostics.warnOnce(

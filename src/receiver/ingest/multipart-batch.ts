@@ -5,7 +5,7 @@ import type { Feedback } from '../domain/feedback.ts';
 import { inTurns, mapInTurns } from '../domain/in-turns.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
-import { FEEDBACK_BYTES_MAX, readFeedback } from '../http/feedback-fields.ts';
+import { FEEDBACK_BYTES_MAX, feedbackOfBody } from '../http/feedback-fields.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { type Json, JsonReader } from '../http/json.ts';
 import { parseUuid } from '../http/run-fields.ts';
@@ -123,7 +123,7 @@ class BatchReader {
     // Feedback on a whole trace has no `run_id`. The root run gets feedback on the trace, because its id is the trace
     // id.
     const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
-    this.#feedback.push(readFeedback(given, ['body', part.name]));
+    this.#feedback.push(feedbackOfBody(given, ['body', part.name]));
   }
 
   #parse({ name, contentType = '', bytes }: Part): Json {

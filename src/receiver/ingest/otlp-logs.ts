@@ -9,13 +9,13 @@ import { codexSpanIds } from './codex.ts';
 import {
   anyValueOf,
   attributesIn,
+  attributeText,
   type Fields,
   isZero,
   listIn,
   objectIn,
   parseId,
   parseTime,
-  textOf,
 } from './otlp-values.ts';
 
 /** Maximum number of messages, exceptions and evaluations per request. */
@@ -51,7 +51,7 @@ function recordOf(given: Fields): SpanRecord | undefined {
   const [traceId, spanId] = [parseId(given.traceId, 32), parseId(given.spanId, 16)];
   const attributes = attributesIn(given.attributes);
   // The attribute comes first, because Rust's `tracing` sets `eventName` to a source location.
-  const name = textOf(attributes['event.name']) || textOf(given.eventName);
+  const name = attributeText(attributes['event.name']) || attributeText(given.eventName);
   const isException = isExceptionEvent(name);
   if (traceId === undefined || spanId === undefined) return undefined;
   if (!isException && !isMessageEvent(name) && name !== EVALUATION) return undefined;

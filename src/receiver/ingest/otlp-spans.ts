@@ -9,6 +9,7 @@ import { parsed, validate } from '../http/validation.ts';
 import { codexSpan } from './codex.ts';
 import {
   attributesIn,
+  attributeText,
   countOrZero,
   type Fields,
   isZero,
@@ -16,7 +17,6 @@ import {
   objectIn,
   parseId,
   parseTime,
-  textOf,
   type Warn,
 } from './otlp-values.ts';
 
@@ -54,7 +54,10 @@ export async function readOtlpSpans(request: unknown): Promise<OtlpSpans> {
     const project = ['openinference.project.name', 'service.name'].map((key) => attributes[key]).find(isServiceName);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
       const { name, version } = isFields(scopeSpans.scope) ? scopeSpans.scope : {};
-      const scope = { name: textOf(name), ...(textOf(version) !== '' && { version: textOf(version) }) };
+      const scope = {
+        name: attributeText(name),
+        ...(attributeText(version) !== '' && { version: attributeText(version) }),
+      };
       for await (const given of inTurns(listIn(scopeSpans, 'spans'))) {
         if (spans.length + rejected === SPANS_MAX) {
           throw new HttpError(413, `The body has more than ${SPANS_MAX} spans`);
@@ -103,25 +106,28 @@ function spanOf(
   const isRemote = (flags & 0x300) === 0x300;
   const { code, message } = isFields(given.status) ? given.status : {};
   return {
-    name: textOf(given.name) || 'span',
+    name: attributeText(given.name) || 'span',
     // Span kinds are one lower in the OpenTelemetry API than in OTLP, because the API has no `UNSPECIFIED`.
     kind: Math.max(0, enumOf(given.kind, KINDS, warn) - 1),
     spanContext: () => ids,
     ...(parentId && { parentSpanContext: { ...ids, spanId: parentId, isRemote } }),
     startTime: start,
     endTime: end ?? start,
-    status: { code: enumOf(code, STATUS_CODES, warn), ...(textOf(message) !== '' && { message: textOf(message) }) },
+    status: {
+      code: enumOf(code, STATUS_CODES, warn),
+      ...(attributeText(message) !== '' && { message: attributeText(message) }),
+    },
     attributes: attributesIn(given.attributes, warn),
     links: listIn(given, 'links').map((link) => ({
       context: {
-        traceId: textOf(link.traceId).toLowerCase(),
-        spanId: textOf(link.spanId).toLowerCase(),
+        traceId: attributeText(link.traceId).toLowerCase(),
+        spanId: attributeText(link.spanId).toLowerCase(),
         traceFlags: 0,
       },
       attributes: attributesIn(link.attributes, warn),
     })),
     events: listIn(given, 'events').map((event) => ({
-      name: textOf(event.name),
+      name: attributeText(event.name),
       time: parseTime(event.timeUnixNano) ?? start,
       attributes: attributesIn(event.attributes, warn),
     })),

@@ -99,7 +99,7 @@ export function countOrZero(value: unknown): number {
   return Number.isSafeInteger(count) && count >= 0 ? count : 0;
 }
 
-export function textOf(value: unknown): string {
+export function attributeText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 

@@ -43,7 +43,7 @@ export function keyIdOf(text: string): string | undefined {
 }
 
 /** Returns whether a key contains the secret of a stored key. Compares in constant time. */
-export function isKey(text: string, { hash }: StoredKey): boolean {
+export function isStoredKey(text: string, { hash }: StoredKey): boolean {
   const secret = KEY.exec(text)?.[2];
   return secret !== undefined && timingSafeEqual(digest(secret), Buffer.from(hash, 'hex'));
 }

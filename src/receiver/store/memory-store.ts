@@ -51,11 +51,11 @@ import type {
 import { isFound, runWords } from '../domain/search-words.ts';
 import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
-import { outlineOf, toolsIn, wholeTexts } from '../domain/summary.ts';
+import { outlineOfSummary, toolsIn, wholeTexts } from '../domain/summary.ts';
 import { listedTrace } from '../domain/trace-summary.ts';
 import { inOrder } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
-import { ALL_RUNS, inProject, type Parsed, type RunFilter, valuesIn, within } from '../filter/run-filter.ts';
+import { ALL_RUNS, inProject, type Parsed, type RunFilter, valuesIn, withinProject } from '../filter/run-filter.ts';
 import { type MergedRun, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
@@ -210,7 +210,7 @@ export class MemoryStore implements Store {
   }
 
   async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
-    const filter = within(scope, { ...ALL_RUNS, range });
+    const filter = withinProject(scope, { ...ALL_RUNS, range });
     const roots = this.#traces(scope).flatMap(({ root }) =>
       root !== undefined && matchesFilter(filter, root, undefined) ? [root] : [],
     );
@@ -224,7 +224,7 @@ export class MemoryStore implements Store {
 
   traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
     return this.#page('traces', scope, query, async (sort) => {
-      const filter = within(scope, query.filter);
+      const filter = withinProject(scope, query.filter);
       const found: Listed<TraceSummary>[] = [];
       for (const trace of this.#traces(scope)) {
         const { root, runs } = trace;
@@ -240,8 +240,8 @@ export class MemoryStore implements Store {
   }
 
   async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
-    const filter = within(scope, query.filter);
-    const inside = within(scope, { ...ALL_RUNS, projects: query.filter.projects });
+    const filter = withinProject(scope, query.filter);
+    const inside = withinProject(scope, { ...ALL_RUNS, projects: query.filter.projects });
     const roots = this.#traces(scope).flatMap(({ root }) =>
       root && matchesFilter(inside, root, undefined) ? [root] : [],
     );
@@ -288,7 +288,9 @@ export class MemoryStore implements Store {
   async outline(scope: Scope, traceId: string): Promise<string[]> {
     const runs = this.#traces(scope, [traceId]).flatMap((trace) => inOrder(trace.runs));
     const own = runs.filter(({ run }) => isInScope(scope, run));
-    return own.map(({ run: { summary, run } }) => JSON.stringify(outlineOf(summary, toolsIn(summary, run.facts))));
+    return own.map(({ run: { summary, run } }) =>
+      JSON.stringify(outlineOfSummary(summary, toolsIn(summary, run.facts))),
+    );
   }
 
   async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
@@ -445,7 +447,7 @@ export class MemoryStore implements Store {
   }
 
   async #found(scope: Scope, query: Parsed<RunQuery>): Promise<TracedRun[]> {
-    const filter = within(scope, query.filter);
+    const filter = withinProject(scope, query.filter);
     const found: TracedRun[] = [];
     for (const run of this.#traces(scope, valuesIn(filter, 'trace')).flatMap(({ runs }) => runs)) {
       if (!matchesFilter(filter, run, run.summary.usage)) continue;

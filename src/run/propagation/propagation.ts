@@ -211,10 +211,10 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
     const context = contextToSend(run);
     const order = orderToSend('toHeaders', context, ORDER_MAX);
     if (context === undefined || order === undefined) return;
-    const key = keyOf(result, 'baggage') ?? 'baggage';
+    const key = headerKey(result, 'baggage') ?? 'baggage';
     const members = parseBaggage(result[key] ?? '');
     const baggage = baggageOf(withAddedFields(context), members, enclosingSpanIds(context));
-    result[keyOf(result, 'runspan-trace') ?? 'runspan-trace'] = order;
+    result[headerKey(result, 'runspan-trace') ?? 'runspan-trace'] = order;
     if (baggage !== '') result[key] = baggage;
   });
   return result;
@@ -342,7 +342,7 @@ function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): s
 
 export function headerOf(headers: HeadersLike, name: string): string | undefined {
   const value: unknown =
-    typeof headers.get === 'function' ? headers.get(name) : Reflect.get(headers, keyOf(headers, name) ?? name);
+    typeof headers.get === 'function' ? headers.get(name) : Reflect.get(headers, headerKey(headers, name) ?? name);
   if (types.isPromise(headers) || types.isPromise(value)) {
     diagnostics.warnOnce(
       'fromHeaders promise',
@@ -354,7 +354,7 @@ export function headerOf(headers: HeadersLike, name: string): string | undefined
 }
 
 /** Returns the original spelling of a header's key. `name` must be in lower case. */
-export function keyOf(headers: object, name: string): string | undefined {
+export function headerKey(headers: object, name: string): string | undefined {
   return Object.keys(headers).find((given) => given.toLowerCase() === name);
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../../payload/fields.ts';
 import { type Fold, objectReader, vectorsOf } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
-import { copyOf, isEmpty, itemFor, update, updated } from '../deltas.ts';
+import { copyOf, itemFor, saysNothing, update, updated } from '../deltas.ts';
 import { geminiMessages } from './messages.ts';
 import { geminiUsage } from './usage.ts';
 
@@ -102,7 +102,7 @@ function addPart(parts: Fields[], part: Fields): void {
   } else if (typeof text === 'string' && typeof last.text === 'string' && !last.thought === !thought) {
     last.text += text;
     update(last, others);
-  } else if (firstText(text) !== undefined || !Object.values(others).every(isEmpty)) {
+  } else if (firstText(text) !== undefined || !Object.values(others).every(saysNothing)) {
     parts.push(copyOf(part));
   }
 }

@@ -71,7 +71,7 @@ export class Records<Kept extends Entry = Entry> {
   }
 }
 
-export function newRecord(fields: Fields): Fields {
+export function newEntry(fields: Fields): Fields {
   return { metadata: {}, ...fields, created_at: now(), updated_at: now() };
 }
 
@@ -82,14 +82,14 @@ export function contains(whole: unknown, part: unknown): boolean {
 }
 
 /** Returns the page of records that a request asks for, with headers that name the next one. */
-export function pageOf(entries: readonly Entry[], request: unknown): RouteResponse & { body: Fields[] } {
+export function entryPage(entries: readonly Entry[], request: unknown): RouteResponse & { body: Fields[] } {
   const { limit = 10, offset = 0 } = request as { limit?: number; offset?: number };
   const [end, total] = [offset + limit, entries.length];
   const headers = { 'x-pagination-total': `${total}`, ...(end < total && { 'x-pagination-next': `${end}` }) };
-  return { status: 200, headers, body: recordsOf(entries.slice(offset, end)) };
+  return { status: 200, headers, body: fieldsOfEntries(entries.slice(offset, end)) };
 }
 
-export function recordsOf(entries: readonly Entry[]): Fields[] {
+export function fieldsOfEntries(entries: readonly Entry[]): Fields[] {
   return entries.map(({ record }) => record);
 }
 
@@ -112,7 +112,7 @@ export class AgentThread implements Entry {
 
   constructor(fields: Fields) {
     const defaults = { thread_id: randomUUID(), status: 'idle', config: {}, values: {}, interrupts: {} };
-    this.record = newRecord({ ...defaults, ...fields });
+    this.record = newEntry({ ...defaults, ...fields });
   }
 
   get values(): Fields {

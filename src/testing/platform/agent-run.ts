@@ -8,7 +8,7 @@ import { exactJson, type Fields, fieldsOf, isFields, listOf } from '../../payloa
 import { fromHeaders } from '../../run/propagation/propagation.ts';
 import { withRun } from '../../run/start-run.ts';
 import { dottedOrder, isoTimestamp } from '../../run/time.ts';
-import { type AgentThread, type Entry, newRecord, type Turn } from './agent-data.ts';
+import { type AgentThread, type Entry, newEntry, type Turn } from './agent-data.ts';
 import type { Assistant } from './assistant.ts';
 import type { EndpointCall } from './endpoint-routes.ts';
 
@@ -43,7 +43,7 @@ export class AgentRun implements Entry {
     const { id: run_id, thread, request } = settings;
     const { assistant_id, metadata = {}, multitask_strategy = 'enqueue', ...kwargs } = request;
     const ids = { run_id, thread_id: thread.record.thread_id, assistant_id };
-    this.record = newRecord({ ...ids, status: 'pending', metadata, multitask_strategy, kwargs });
+    this.record = newEntry({ ...ids, status: 'pending', metadata, multitask_strategy, kwargs });
     this.#emit('metadata', { run_id, attempt: 1 });
     const earlier = Promise.all([...thread.active].map(({ result }) => result));
     this.result = Promise.race([earlier, once(this.#cancelling.signal, 'abort')]).then(() => this.#run());

@@ -15,11 +15,11 @@ import { mintTokens } from '../../receiver/api/feedback-routes.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import type { Route, RouteResponse } from '../../receiver/http/route.ts';
 import { newRunId, runIdFrom } from '../../run/ids.ts';
-import { AgentThread, contains, type Entry, newRecord, pageOf, Records, recordsOf } from './agent-data.ts';
+import { AgentThread, contains, type Entry, entryPage, fieldsOfEntries, newEntry, Records } from './agent-data.ts';
 import { AgentRun, type AgentRunSettings } from './agent-run.ts';
 import type { Assistant } from './assistant.ts';
 import type { PlatformControlPlane } from './control-plane.ts';
-import { type EndpointCall, endpointRoute, NO_CONTENT, ok } from './endpoint-routes.ts';
+import { type EndpointCall, endpointRoute, NO_CONTENT, okResponse } from './endpoint-routes.ts';
 import type { Requests } from './requests.ts';
 
 const AGENT_SERVER = '/agents/:deployment';
@@ -84,7 +84,7 @@ export function agentServerRoutes(
   const routes: Route[] = [
     ...group(ASSISTANTS, {
       ...recordHandlers('assistants', 'assistant_id'),
-      create: (agent, { body }) => ok(addAssistant(agent, fieldsOf(body))),
+      create: (agent, { body }) => okResponse(addAssistant(agent, fieldsOf(body))),
     }),
     ...group(THREADS, threadHandlers),
     route({ ...THREADS.history, method: 'GET' }, threadHandlers.history),
@@ -94,8 +94,8 @@ export function agentServerRoutes(
     // In a query, the names of a namespace are one text, which the client's schema rejects.
     ...group({ ...STORE, get: { ...STORE.get, body: BODY } }, storeHandlers),
     ...group(SYSTEM, {
-      info: () => ok({ version, flags: { assistants: true, crons: true }, metadata: {} }),
-      ok: () => ok({ ok: true }),
+      info: () => okResponse({ version, flags: { assistants: true, crons: true }, metadata: {} }),
+      ok: () => okResponse({ ok: true }),
     }),
     route(rpc, jsonRpc),
     route({ ...rpc, path: '/a2a/{assistant_id}' }, jsonRpc),
@@ -121,21 +121,21 @@ function jsonRpc(_: AgentData, { body }: EndpointCall): RouteResponse {
   const server = { protocolVersion, capabilities: {}, serverInfo: { name: 'platform', version } };
   const result = message === undefined ? server : { ...fieldsOf(message), role: 'agent', messageId: randomUUID() };
   const reply = { jsonrpc: '2.0', id, result };
-  if (method !== 'message/stream') return ok(reply);
+  if (method !== 'message/stream') return okResponse(reply);
   return { status: 200, headers: { 'content-type': 'text/event-stream' }, content: `data: ${exactJson(reply)}\n\n` };
 }
 
 /** Returns the handlers that several kinds of records have. */
 function recordHandlers(group: 'assistants' | 'threads' | 'crons', idName: string) {
   return {
-    get: (agent, { ids }) => ok(agent[group].get(ids[idName]).record),
-    update: (agent, { ids, body }) => ok(agent[group].update(ids[idName], fieldsOf(body)).record),
+    get: (agent, { ids }) => okResponse(agent[group].get(ids[idName]).record),
+    update: (agent, { ids, body }) => okResponse(agent[group].update(ids[idName], fieldsOf(body)).record),
     delete: (agent, { ids }) => {
       agent[group].delete(ids[idName]);
       return NO_CONTENT;
     },
-    search: (agent, { body }) => pageOf(agent[group].find(body), body),
-    count: (agent, { body }) => ok(agent[group].find(body).length),
+    search: (agent, { body }) => entryPage(agent[group].find(body), body),
+    count: (agent, { body }) => okResponse(agent[group].find(body).length),
   } satisfies Record<string, Handler>;
 }
 
@@ -143,31 +143,31 @@ function addAssistant({ graphs, assistants }: AgentData, { if_exists, ...fields 
   const graph = String(fields.graph_id);
   if (!Object.hasOwn(graphs, graph)) throw new HttpError(404, `The graph ${graph} does not exist`);
   const defaults = { assistant_id: randomUUID(), version: 1, config: {}, description: null };
-  return assistants.add({ record: newRecord({ ...defaults, ...fields }) }, if_exists).record;
+  return assistants.add({ record: newEntry({ ...defaults, ...fields }) }, if_exists).record;
 }
 
 const createCron: Handler = ({ assistants, crons }, { ids, body }) => {
   const { assistant_id } = assistants.get(fieldsOf(body).assistant_id).record;
   const defaults = { cron_id: randomUUID(), end_time: null, enabled: true, payload: body };
-  const record = newRecord({ ...defaults, ...fieldsOf(body), assistant_id, thread_id: ids.thread_id ?? null });
-  return ok(crons.add({ record }).record);
+  const record = newEntry({ ...defaults, ...fieldsOf(body), assistant_id, thread_id: ids.thread_id ?? null });
+  return okResponse(crons.add({ record }).record);
 };
 
 const threadHandlers = {
   ...recordHandlers('threads', 'thread_id'),
   create: ({ threads }, { body }) => {
     const { if_exists, ...fields } = fieldsOf(body);
-    return ok(threads.add(new AgentThread(fields), if_exists).record);
+    return okResponse(threads.add(new AgentThread(fields), if_exists).record);
   },
   delete: ({ threads }, { ids }) => {
     for (const run of threads.delete(ids.thread_id).active) void run.cancel();
     return NO_CONTENT;
   },
-  state: ({ threads }, { ids }) => ok(threads.get(ids.thread_id).states.at(-1) ?? NO_STATE),
+  state: ({ threads }, { ids }) => okResponse(threads.get(ids.thread_id).states.at(-1) ?? NO_STATE),
   updateState: ({ threads }, { ids, body }) => {
     const thread = threads.get(ids.thread_id);
     thread.change(fieldsOf(body).values, 'update');
-    return ok({ checkpoint: thread.states.at(-1)?.checkpoint });
+    return okResponse({ checkpoint: thread.states.at(-1)?.checkpoint });
   },
   history: ({ threads }, { ids, body }) => {
     const { limit = 10, before, metadata } = body as { limit?: number; before?: unknown; metadata?: unknown };
@@ -175,7 +175,7 @@ const threadHandlers = {
     const newest = threads.get(ids.thread_id).states.toReversed();
     const after = newest.findIndex(({ checkpoint }) => checkpoint?.checkpoint_id === id) + 1;
     const found = newest.slice(after).filter((state) => contains(state.metadata, metadata));
-    return ok(found.slice(0, limit));
+    return okResponse(found.slice(0, limit));
   },
 } satisfies Record<string, Handler>;
 
@@ -189,11 +189,11 @@ function itemKey(namespace: unknown, key: unknown): string {
 const storeHandlers = {
   put: ({ items }, { body }) => {
     const { namespace, key, value } = fieldsOf(body);
-    items.set(itemKey(namespace, key), { record: newRecord({ namespace, key, value }) });
+    items.set(itemKey(namespace, key), { record: newEntry({ namespace, key, value }) });
     return NO_CONTENT;
   },
   get: ({ items }, { search }) =>
-    ok(items.get(itemKey(search.get('namespace')?.split('.'), search.get('key')))?.record ?? null),
+    okResponse(items.get(itemKey(search.get('namespace')?.split('.'), search.get('key')))?.record ?? null),
   delete: ({ items }, { body }) => {
     items.delete(itemKey(fieldsOf(body).namespace, fieldsOf(body).key));
     return NO_CONTENT;
@@ -202,7 +202,7 @@ const storeHandlers = {
     const { namespace_prefix: prefix, filter: value } = fieldsOf(body);
     const isBelow = (namespace: unknown) => listOf(prefix).every((name, at) => listOf(namespace)[at] === name);
     const found = [...items.values()].filter(({ record }) => isBelow(record.namespace) && contains(record, { value }));
-    const { body: page, ...response } = pageOf(found, body);
+    const { body: page, ...response } = entryPage(found, body);
     return { ...response, body: { items: page } };
   },
 } satisfies Record<string, Handler>;
@@ -268,9 +268,9 @@ const runHandlers = {
   ...creating,
   list: (agent, { ids, body }) => {
     const { thread_id } = agent.threads.get(ids.thread_id).record;
-    return pageOf(agent.runs.find({ ...fieldsOf(body), thread_id }), body);
+    return entryPage(agent.runs.find({ ...fieldsOf(body), thread_id }), body);
   },
-  get: (agent, { ids }) => ok(runOf(agent, ids).record),
+  get: (agent, { ids }) => okResponse(runOf(agent, ids).record),
   delete: async (agent, { ids }) => {
     await runOf(agent, ids).cancel();
     agent.runs.delete(ids.run_id);
@@ -283,7 +283,7 @@ const runHandlers = {
 const statelessRunHandlers = {
   ...creating,
   batch: async (agent, call) =>
-    ok(recordsOf(await Promise.all(listOf(call.body).map((body) => start(agent, call, body))))),
+    okResponse(fieldsOfEntries(await Promise.all(listOf(call.body).map((body) => start(agent, call, body))))),
   cancel: (agent, call) => {
     const { status, thread_id, run_ids: ids } = fieldsOf(call.body);
     return cancel(agent.runs.find({ ids, thread_id, status: status === 'all' ? undefined : status }), call);

@@ -31,7 +31,7 @@ import {
   endpointRoutes,
   type Handlers,
   NO_CONTENT,
-  ok,
+  okResponse,
   refuseErrors,
 } from './endpoint-routes.ts';
 import { ObjectStore } from './object-store.ts';
@@ -105,7 +105,7 @@ export class PlatformControlPlane {
       this.#revise(deployment, given.source, given.source_revision_config);
       return { status: 201, body: this.#shown(deployment) };
     },
-    get: (call) => ok(this.#shown(this.#deployment(call))),
+    get: (call) => okResponse(this.#shown(this.#deployment(call))),
     list: ({ tenant, search }) => {
       const isWanted = ({ resource, status }: PlatformDeployment): boolean =>
         [...search].every(([name, text]) => FILTERS[name]?.({ ...resource, status }, text) ?? true);
@@ -114,7 +114,7 @@ export class PlatformControlPlane {
     update: (call) => {
       const deployment = this.#deployment(call);
       this.#patch(deployment, call.body as DeploymentPatch);
-      return ok(this.#shown(deployment));
+      return okResponse(this.#shown(deployment));
     },
     delete: (call) => {
       this.#deployments.delete(this.#deployment(call).id);
@@ -128,18 +128,18 @@ export class PlatformControlPlane {
       const found = this.#deployment(call).revisions.filter(({ status }) => statuses?.includes(status) ?? true);
       return page(found, call.search, (revision) => this.#spelling.toWire(revision.shown()));
     },
-    get: (call) => ok(this.#spelling.toWire(this.#revision(call).shown())),
+    get: (call) => okResponse(this.#spelling.toWire(this.#revision(call).shown())),
     redeploy: (call) => {
       const deployment = this.#deployment(call);
       const { source, source_revision_config } = this.#revision(call).resource;
       this.#revise(deployment, source, source_revision_config);
-      return ok(this.#shown(deployment));
+      return okResponse(this.#shown(deployment));
     },
   };
 
   readonly #listenerHandlers: Handlers<Listeners> = {
     list: ({ tenant, search }) => page(this.#listenersOf(tenant), search, (listener) => listener),
-    get: (call) => ok(this.#listener(call)),
+    get: (call) => okResponse(this.#listener(call)),
     create: ({ tenant, body }) => {
       const given = body as Listener;
       if (this.#listenersOf(tenant).some(({ compute_id }) => compute_id === given.compute_id))
@@ -149,7 +149,9 @@ export class PlatformControlPlane {
       return { status: 201, body: listener };
     },
     update: (call) =>
-      ok(Object.assign(this.#listener(call), withoutNulls(call.body as Partial<Listener>), { updated_at: now() })),
+      okResponse(
+        Object.assign(this.#listener(call), withoutNulls(call.body as Partial<Listener>), { updated_at: now() }),
+      ),
     delete: (call) => {
       this.#listeners.delete(this.#listener(call));
       return NO_CONTENT;
@@ -157,10 +159,10 @@ export class PlatformControlPlane {
   };
 
   readonly #integrationHandlers: Handlers<Integrations> = {
-    list: () => ok([this.#integration]),
+    list: () => okResponse([this.#integration]),
     repositories: ({ ids }) => {
       const { id } = found('Integration', [this.#integration], ids.integration_id);
-      return ok([{ host_integration_id: id, ...REPOSITORY }]);
+      return okResponse([{ host_integration_id: id, ...REPOSITORY }]);
     },
   };
 
@@ -204,7 +206,7 @@ export class PlatformControlPlane {
 
   #uploadUrl(call: EndpointCall): RouteResponse {
     const { path, target } = this.#objects.issue(this.#deployment(call).id);
-    return ok({ object_path: path, upload_url: this.#settings.url() + target });
+    return okResponse({ object_path: path, upload_url: this.#settings.url() + target });
   }
 
   /** Throws an HTTP 400 error for a source whose path was not issued to this deployment. A new one has no paths. */
@@ -286,5 +288,5 @@ function found<Item extends { id: string }>(kind: string, items: readonly Item[]
 function page<Item>(items: readonly Item[], search: URLSearchParams, view: (item: Item) => unknown): RouteResponse {
   const offset = Number(search.get('offset') ?? 0);
   const resources = items.slice(offset, offset + Number(search.get('limit') ?? 20)).map(view);
-  return ok({ resources, offset: offset + resources.length });
+  return okResponse({ resources, offset: offset + resources.length });
 }

@@ -28,7 +28,7 @@ export type Handlers<Group> = { readonly [Name in keyof Group]: Handler };
 
 export const NO_CONTENT: RouteResponse = { status: 204 };
 
-export function ok(body: unknown): RouteResponse {
+export function okResponse(body: unknown): RouteResponse {
   return { status: 200, body };
 }
 

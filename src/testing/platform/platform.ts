@@ -7,7 +7,7 @@ import { Access } from '../../receiver/http/access.ts';
 import { Faults } from '../../receiver/http/faults.ts';
 import { listen } from '../../receiver/http/server.ts';
 import { TokenSigner } from '../../receiver/http/token-signer.ts';
-import { runsOf } from '../../receiver/receiver.ts';
+import { storedRuns } from '../../receiver/receiver.ts';
 import { MemoryStore } from '../../receiver/store/memory-store.ts';
 import { agentServerRoutes } from './agent-server.ts';
 import { repeatLastMessage } from './assistant.ts';
@@ -52,7 +52,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     setStatuses: (statuses) => controlPlane.setStatuses(statuses),
     push: (deploymentId) => controlPlane.push(deploymentId),
     setFaults: (faulty) => faults.set(faulty),
-    runs: async (query = {}) => runsOf(store, checkedQuery(query), { tenant: tenantId }),
+    runs: async (query = {}) => storedRuns(store, checkedQuery(query), { tenant: tenantId }),
     close,
     [Symbol.asyncDispose]: close,
   };

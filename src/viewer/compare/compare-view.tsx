@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
-import { ApiError, api } from '../data/api.ts';
+import { api, ReceiverError } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, back, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
@@ -12,7 +12,7 @@ import { StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { Rows, useRowWindow } from '../elements/rows.tsx';
 import { LongText } from '../elements/text.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { diffLines, linesOf } from './line-diff.ts';
 import { diffFields, diffMessages, type MessageLine } from './run-diff.ts';
 
@@ -63,7 +63,7 @@ export default function CompareView(): JSX.Element {
 
 async function readRuns(base: string | undefined, run: string | undefined, signal: AbortSignal) {
   if (base === undefined || run === undefined) {
-    throw new ApiError(404, `The URL does not name a ${base === undefined ? 'first' : 'second'} run.`);
+    throw new ReceiverError(404, `The URL does not name a ${base === undefined ? 'first' : 'second'} run.`);
   }
   return Promise.all([api.run(base, signal), api.run(run, signal)]);
 }
@@ -77,7 +77,7 @@ function Side({ run, sign }: { run: RunDetails; sign: string }): JSX.Element {
   return (
     <span class="line">
       <strong aria-hidden="true">{sign}</strong>
-      <Link to={{ view: 'runs', trace: run.trace_id, run: run.id }}>{visible(run.name)}</Link>
+      <Link to={{ view: 'runs', trace: run.trace_id, run: run.id }}>{visibleText(run.name)}</Link>
       <StatusMark status={run.status} />
       <span class="note">
         {latencyOf(run)}
@@ -103,7 +103,7 @@ function FieldTable(props: { runs: readonly [RunDetails, RunDetails]; isComplete
           <tbody>
             {(isComplete ? fields : different).map(({ name, before, after }) => (
               <tr key={name}>
-                <th scope="row">{visible(name)}</th>
+                <th scope="row">{visibleText(name)}</th>
                 <td class={before === after ? '' : 'diff-removed'}>
                   <LongText value={before} />
                 </td>
@@ -147,7 +147,7 @@ function PayloadDiff(props: { runs: readonly RunDetails[]; field: Field; isCompl
             <div key={first + offset} class={`diff-line diff-${kind}`}>
               <span class="diff-sign">{SIGNS[kind]}</span>
               {(kind === 'added' || kind === 'removed') && <span class="unseen">{kind}</span>}
-              {visible(text)}
+              {visibleText(text)}
             </div>
           ))}
         </Rows>

@@ -40,18 +40,18 @@ export const sets: Signal<readonly { name: string; examples: number }[] | undefi
 export type Examples = { readonly trace_ids: readonly string[] } | { readonly run_ids: readonly string[] };
 
 export async function readPermission(): Promise<void> {
-  const session = await get<{ permission: string; lag?: string }>('/query/session').catch(() => undefined);
+  const session = await getJson<{ permission: string; lag?: string }>('/query/session').catch(() => undefined);
   permission.value = session?.permission;
   lag.value = session?.lag;
   if (mayChange.value) void readSets();
 }
 
 export async function readSets(): Promise<void> {
-  const response = get<{ items: NonNullable<typeof sets.value> }>('/query/sets');
+  const response = getJson<{ items: NonNullable<typeof sets.value> }>('/query/sets');
   sets.value = (await response.catch(() => undefined))?.items ?? sets.value;
 }
 
-export class ApiError extends Error {
+export class ReceiverError extends Error {
   readonly status: number;
 
   constructor(status: number, message: string) {
@@ -61,25 +61,25 @@ export class ApiError extends Error {
 }
 
 export const api = {
-  projects: (signal?: AbortSignal): Promise<{ items: ProjectSummary[] }> => get('/query/projects', signal),
+  projects: (signal?: AbortSignal): Promise<{ items: ProjectSummary[] }> => getJson('/query/projects', signal),
   traces: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<TraceSummary>> =>
-    get(`/query/traces?${query}`, signal),
+    getJson(`/query/traces?${query}`, signal),
   runs: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<RunSummary>> =>
-    get(`/query/runs?${query}`, signal),
+    getJson(`/query/runs?${query}`, signal),
   threads: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<ThreadSummary>> =>
-    get(`/query/threads?${query}`, signal),
+    getJson(`/query/threads?${query}`, signal),
   thread: (id: string, query: URLSearchParams, signal?: AbortSignal): Promise<ThreadTurns> =>
-    get(`/query/threads/${pathSegment(id)}?${query}`, signal),
+    getJson(`/query/threads/${pathSegment(id)}?${query}`, signal),
   trace: (id: string, signal?: AbortSignal): Promise<{ items: RunOutline[] }> =>
-    get(`/query/traces/${pathSegment(id)}`, signal),
-  run: (id: string, signal?: AbortSignal): Promise<RunDetails> => get(`/query/runs/${pathSegment(id)}`, signal),
+    getJson(`/query/traces/${pathSegment(id)}`, signal),
+  run: (id: string, signal?: AbortSignal): Promise<RunDetails> => getJson(`/query/runs/${pathSegment(id)}`, signal),
   payload: (id: string, field: PayloadField, signal?: AbortSignal): Promise<unknown> =>
-    get(payloadUrl(id, field), signal),
+    getJson(payloadUrl(id, field), signal),
   cache: (id: string, signal?: AbortSignal): Promise<CacheComparison> =>
-    get(`/query/runs/${pathSegment(id)}/cache`, signal),
+    getJson(`/query/runs/${pathSegment(id)}/cache`, signal),
   statistics: (query: URLSearchParams, signal?: AbortSignal): Promise<Statistics> =>
-    get(`/query/statistics?${query}`, signal),
-  suggestions: (query: URLSearchParams): Promise<{ items: Suggestion[] }> => get(`/query/suggestions?${query}`),
+    getJson(`/query/statistics?${query}`, signal),
+  suggestions: (query: URLSearchParams): Promise<{ items: Suggestion[] }> => getJson(`/query/suggestions?${query}`),
   giveFeedback: (feedback: Partial<Feedback>): Promise<Feedback> => send('/query/feedback', feedback),
   addToSet: (name: string, examples: Examples): Promise<{ added: number; kept: number; file: string }> =>
     send(`/query/sets/${pathSegment(name)}`, examples),
@@ -106,13 +106,14 @@ export function exportUrl(traceId: string, format: 'runspan' | 'perfetto' | 'htm
 /** Returns the error message to show for a failed request. Returns undefined if the page aborted the request. */
 export function problemOf(error: unknown): string | undefined {
   if (error instanceof DOMException && error.name === 'AbortError') return undefined;
-  if (error instanceof ApiError) return error.message;
+  if (error instanceof ReceiverError) return error.message;
   return 'The receiver does not respond. Check whether the receiver is running.';
 }
 
-export async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> {
+export async function getJson<Result>(path: string, signal?: AbortSignal): Promise<Result> {
   if (saved !== undefined) {
-    if (!saved.responses.has(path)) throw new ApiError(404, 'Left out of this file, because the trace is too large.');
+    if (!saved.responses.has(path))
+      throw new ReceiverError(404, 'Left out of this file, because the trace is too large.');
     return saved.responses.get(path) as Result;
   }
   return parseResponse(await fetch(path, signal === undefined ? {} : { signal }));
@@ -151,7 +152,7 @@ export async function parseResponse<Result>(response: Response): Promise<Result>
   if (response.ok) return response.status === 204 ? (undefined as Result) : parseExact(await response.text());
   if (response.status === 401) isLocked.value = true;
   const detail = parseDetail(await response.text());
-  throw new ApiError(response.status, detail ?? `The receiver responded with status ${response.status}`);
+  throw new ReceiverError(response.status, detail ?? `The receiver responded with status ${response.status}`);
 }
 
 /** Returns the message from an error response `{ detail: string | [{ loc, msg }] }`. */

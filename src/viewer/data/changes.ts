@@ -27,7 +27,7 @@ export function onChanges(listener: Listener): () => void {
  * Browsers allow only six connections per origin across all tabs. Call `listen` again when the visibility of the page
  * changes. Resolves when the stream is open, has failed, or takes longer than `OPENING_MS_MAX`.
  */
-export async function listen(): Promise<void> {
+export async function listenForChanges(): Promise<void> {
   if (live.value === 'off') return;
   close();
   live.value = 'connecting';
@@ -37,7 +37,7 @@ export async function listen(): Promise<void> {
 export function toggleLive(): void {
   if (live.value === 'off') {
     live.value = 'connecting';
-    void listen();
+    void listenForChanges();
     return;
   }
   close();
@@ -77,7 +77,7 @@ function opened(stream: EventSource): Promise<void> {
  */
 async function retryLater(): Promise<void> {
   await api.projects().catch(() => undefined);
-  if (live.value === 'lost' && !isLocked.value) retry = setTimeout(() => void listen(), RETRY_MS);
+  if (live.value === 'lost' && !isLocked.value) retry = setTimeout(() => void listenForChanges(), RETRY_MS);
 }
 
 function notify(traceIds: ReadonlySet<string> | undefined): void {

@@ -1,7 +1,7 @@
-import { absoluteText, type FilterTerm, parseFilter, quoted, STATUSES } from '../../receiver/filter/parser.ts';
+import { absoluteText, type FilterTerm, filterValue, parseFilter, STATUSES } from '../../receiver/filter/parser.ts';
 import type { Address } from './address.ts';
 
-export { condition, quoted } from '../../receiver/filter/parser.ts';
+export { condition, filterValue } from '../../receiver/filter/parser.ts';
 
 interface FilterKey {
   /** Key and separator as the user types them, for example `status:`. */
@@ -46,7 +46,7 @@ export function termsOf(filter: string): FilterTerm[] {
 }
 
 export function metadataCondition(key: string, value: string): string {
-  return `meta.${quoted(key)}=${quoted(value)}`;
+  return `meta.${filterValue(key)}=${filterValue(value)}`;
 }
 
 /** Adds conditions to a filter. Replaces existing conditions on the same fields. */

@@ -61,7 +61,7 @@ export interface LiveOptions {
 }
 
 /** Returns an `isStale` function for a value that depends on a single trace. */
-export function changesOf(traceId: string): (traceIds: ReadonlySet<string> | undefined) => boolean {
+export function changesOfTrace(traceId: string): (traceIds: ReadonlySet<string> | undefined) => boolean {
   return (traceIds) => traceIds === undefined || traceIds.has(traceId);
 }
 

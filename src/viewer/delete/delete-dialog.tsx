@@ -7,7 +7,7 @@ import { go } from '../data/navigation.ts';
 import { Button, Pending, Problem } from '../elements/controls.tsx';
 import { closeDialog, Dialog } from '../elements/dialog.tsx';
 import { plural } from '../elements/figures.ts';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { showNotice } from '../top/tasks.tsx';
 
 export interface DeletionProps {
@@ -34,7 +34,7 @@ export default function DeleteDialog({ target, name }: DeletionProps): JSX.Eleme
     isDeleting.value = false;
   };
   return (
-    <Dialog title={`Delete the ${kind} ${visible(name ?? id)}`} closeLabel="Cancel">
+    <Dialog title={`Delete the ${kind} ${visibleText(name ?? id)}`} closeLabel="Cancel">
       {value === undefined ? (
         <Pending problem={problem} note="Counting the runs…" />
       ) : (
@@ -47,7 +47,7 @@ export default function DeleteDialog({ target, name }: DeletionProps): JSX.Eleme
           </p>
           {name !== undefined && (
             <p class="clip note">
-              {kind} {visible(id)}
+              {kind} {visibleText(id)}
             </p>
           )}
           <Problem text={failure.value} />

@@ -5,7 +5,7 @@ import { go, linkTo } from '../data/navigation.ts';
 import { nextTheme, theme } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
 import { Icon } from './icon.tsx';
-import { visible } from './visible-text.ts';
+import { visibleText } from './visible-text.ts';
 
 const COPIED_MS = 1_500;
 
@@ -93,8 +93,8 @@ export function CopyButton({ text, label, word }: { text: () => string; label: s
 export function Command({ text }: { text: string }): JSX.Element {
   return (
     <p class="line box command">
-      <code>{visible(text)}</code>
-      <CopyButton text={() => text} label={`Copy: ${visible(text)}`} />
+      <code>{visibleText(text)}</code>
+      <CopyButton text={() => text} label={`Copy: ${visibleText(text)}`} />
     </p>
   );
 }
@@ -169,7 +169,7 @@ export function Pairs(props: {
     <dl class={`pairs ${props.class ?? ''}`}>
       {props.pairs.map(([name, value]) => (
         <div key={name}>
-          <dt>{visible(name)}</dt>
+          <dt>{visibleText(name)}</dt>
           <dd>{value}</dd>
         </div>
       ))}

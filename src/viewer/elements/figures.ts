@@ -12,7 +12,7 @@ export function millisecondsAt(iso: string): number {
 }
 
 /** Formats a duration, for example `0.42 ms`, `12 ms`, `1.24 s`, `2 m 03 s` or `1 h 02 m`. */
-export function duration(ms: number): string {
+export function durationFigure(ms: number): string {
   // The duration can be negative if the clock was set back during the run.
   if (ms <= 0) return '0 ms';
   if (ms < 1) return `${trimmed(ms, 2)} ms`;
@@ -25,16 +25,16 @@ export function duration(ms: number): string {
 }
 
 /** Formats a count, for example `1,234`, `123k` or `1.2M`. */
-export function count(value: number): string {
+export function countFigure(value: number): string {
   if (value < 100_000) return Math.round(value).toLocaleString('en');
   if (value < 999_500) return `${Math.round(value / 1_000)}k`;
   return `${trimmed(value / 1_000_000, 1)}M`;
 }
 
 /** Formats a cost in dollars: below $1 with two significant digits and up to `decimals` decimals, or `<$0.00001`. */
-export function cost(value: number, decimals = 5): string {
+export function costFigure(value: number, decimals = 5): string {
   if (value === 0) return '$0';
-  if (value < 0) return `-${cost(-value, decimals)}`;
+  if (value < 0) return `-${costFigure(-value, decimals)}`;
   if (value >= 1) return `$${value.toFixed(2)}`;
   const least = 10 ** -decimals;
   if (value < least) return `<$${least.toFixed(decimals)}`;
@@ -63,8 +63,8 @@ export function usageTitle(usage: Usage | undefined): string {
     input_tokens !== undefined && plural(input_tokens, 'input token'),
     cached_tokens !== undefined && `${cached_tokens.toLocaleString('en')} of them read from a cache`,
     output_tokens !== undefined && plural(output_tokens, 'output token'),
-    total_cost !== undefined ? `cost ${cost(total_cost, EXACT_DECIMALS)}` : 'cost unknown',
-    cache_savings !== undefined && `caching saved ${cost(cache_savings)}`,
+    total_cost !== undefined ? `cost ${costFigure(total_cost, EXACT_DECIMALS)}` : 'cost unknown',
+    cache_savings !== undefined && `caching saved ${costFigure(cache_savings)}`,
   ]
     .filter(Boolean)
     .join('\n');
@@ -127,12 +127,12 @@ export function orDash(value: number | undefined, print: (value: number) => stri
 export function latencyOf(run: { start_time: string; end_time?: string; status: string }, nowMs = Date.now()): string {
   const { start_time, end_time, status } = run;
   if (end_time === undefined && status !== 'pending') return '';
-  return duration((end_time === undefined ? nowMs : millisecondsAt(end_time)) - millisecondsAt(start_time));
+  return durationFigure((end_time === undefined ? nowMs : millisecondsAt(end_time)) - millisecondsAt(start_time));
 }
 
 export function firstTokenOf(run: { start_time: string; first_token_time?: string }): string | undefined {
   const { start_time, first_token_time: time } = run;
-  return time && duration(millisecondsAt(time) - millisecondsAt(start_time));
+  return time && durationFigure(millisecondsAt(time) - millisecondsAt(start_time));
 }
 
 /** Returns the current time, updated every `intervalMs` ms while `isTicking`, or the time of a saved trace. */

@@ -28,7 +28,7 @@ export function piecesOf(text: string): TextPiece[] {
   return pieces;
 }
 
-/** Returns a text on one line with hidden characters escaped. Use `visible` for names and attributes. */
-export function visible(text: string): string {
+/** Returns a text on one line with hidden characters escaped. Use `visibleText` for names and attributes. */
+export function visibleText(text: string): string {
   return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escapeOf);
 }

@@ -10,8 +10,8 @@ import { Link } from '../elements/controls.tsx';
 import {
   ago,
   cachedShare,
-  cost,
-  count,
+  costFigure,
+  countFigure,
   exact,
   firstTokenOf,
   latencyOf,
@@ -20,8 +20,8 @@ import {
   usageTitle,
 } from '../elements/figures.ts';
 import { StatusMark } from '../elements/icon.tsx';
-import { visible } from '../elements/visible-text.ts';
-import { type Line, outcomeOf } from './run-list.ts';
+import { visibleText } from '../elements/visible-text.ts';
+import { type Line, shownOutcome } from './run-list.ts';
 
 export type ListKind = 'traces' | 'runs';
 
@@ -65,14 +65,19 @@ const FEEDBACK_MAX = 2;
 const NAME_LENGTH_MAX = 200;
 
 const COLUMNS: readonly Column[] = [
-  { id: 'status', name: 'Status', cell: (line) => <StatusMark status={outcomeOf(line)} isShort /> },
+  { id: 'status', name: 'Status', cell: (line) => <StatusMark status={shownOutcome(line)} isShort /> },
   {
     id: 'name',
     name: 'Name',
     cell: ({ trace, trace_id, id, name }) =>
       link({ trace: trace_id, run: trace === undefined ? id : undefined }, name.slice(0, NAME_LENGTH_MAX)),
   },
-  { id: 'project', name: 'Project', valuesMin: 2, cell: (line) => visible(line.session_name ?? line.session_id ?? '') },
+  {
+    id: 'project',
+    name: 'Project',
+    valuesMin: 2,
+    cell: (line) => visibleText(line.session_name ?? line.session_id ?? ''),
+  },
   {
     id: 'preview',
     name: 'Input → output',
@@ -80,11 +85,17 @@ const COLUMNS: readonly Column[] = [
     class: 'wide preview',
     cell: previewOf,
   },
-  { id: 'input', name: 'Input', isExtra: true, class: 'wide', cell: (line) => visible(line.inputs_preview ?? '') },
-  { id: 'output', name: 'Output', isExtra: true, class: 'wide', cell: (line) => visible(line.outputs_preview ?? '') },
-  { id: 'error', name: 'Error', isExtra: true, class: 'wide', cell: ({ error = '' }) => visible(error) },
-  { id: 'type', name: 'Type', list: 'runs', cell: ({ run_type }) => visible(run_type) },
-  { id: 'model', name: 'Model', list: 'runs', cell: ({ model = '' }) => visible(model) },
+  { id: 'input', name: 'Input', isExtra: true, class: 'wide', cell: (line) => visibleText(line.inputs_preview ?? '') },
+  {
+    id: 'output',
+    name: 'Output',
+    isExtra: true,
+    class: 'wide',
+    cell: (line) => visibleText(line.outputs_preview ?? ''),
+  },
+  { id: 'error', name: 'Error', isExtra: true, class: 'wide', cell: ({ error = '' }) => visibleText(error) },
+  { id: 'type', name: 'Type', list: 'runs', cell: ({ run_type }) => visibleText(run_type) },
+  { id: 'model', name: 'Model', list: 'runs', cell: ({ model = '' }) => visibleText(model) },
   {
     id: 'user',
     name: 'User',
@@ -111,14 +122,14 @@ const COLUMNS: readonly Column[] = [
     list: 'traces',
     isExtra: true,
     class: 'number',
-    cell: ({ trace }) => trace && count(trace.runs),
+    cell: ({ trace }) => trace && countFigure(trace.runs),
   },
   { id: 'latency', name: 'Latency', class: 'number', sort: 'latency', cell: latencyOf },
   { id: 'first-token', name: 'First token', isExtra: true, class: 'number', cell: firstTokenOf },
-  { id: 'input-tokens', name: 'Tokens in', isExtra: true, ...usage('input_tokens', count) },
-  { id: 'output-tokens', name: 'Tokens out', isExtra: true, ...usage('output_tokens', count) },
-  { id: 'tokens', name: 'Tokens', sort: 'tokens', title: usageTitleOf, ...usage('total_tokens', count) },
-  { id: 'cost', name: 'Cost', valuesMin: 1, sort: 'cost', title: usageTitleOf, ...usage('total_cost', cost) },
+  { id: 'input-tokens', name: 'Tokens in', isExtra: true, ...usage('input_tokens', countFigure) },
+  { id: 'output-tokens', name: 'Tokens out', isExtra: true, ...usage('output_tokens', countFigure) },
+  { id: 'tokens', name: 'Tokens', sort: 'tokens', title: usageTitleOf, ...usage('total_tokens', countFigure) },
+  { id: 'cost', name: 'Cost', valuesMin: 1, sort: 'cost', title: usageTitleOf, ...usage('total_cost', costFigure) },
   {
     id: 'cached',
     name: 'Cached',
@@ -156,8 +167,8 @@ export function usageOf({ trace, usage }: Line): Usage | undefined {
 
 function link(to: Partial<Address>, text: string): JSX.Element {
   return (
-    <Link to={to} tabIndex={-1} title={visible(text)}>
-      {visible(text)}
+    <Link to={to} tabIndex={-1} title={visibleText(text)}>
+      {visibleText(text)}
     </Link>
   );
 }
@@ -165,8 +176,8 @@ function link(to: Partial<Address>, text: string): JSX.Element {
 /** The average score, or the number, of each feedback. */
 export function feedbackChips(feedback: readonly FeedbackFigures[] = []): ComponentChildren {
   return feedback.slice(0, FEEDBACK_MAX).map(({ key, count: times, average_score }) => (
-    <span key={key} class="chip" title={`${visible(key)}: ${plural(times, 'time')}`}>
-      {visible(key)} {average_score === undefined ? times : Number(average_score.toFixed(2))}
+    <span key={key} class="chip" title={`${visibleText(key)}: ${plural(times, 'time')}`}>
+      {visibleText(key)} {average_score === undefined ? times : Number(average_score.toFixed(2))}
     </span>
   ));
 }
@@ -177,7 +188,7 @@ function tagsOf({ tags = [] }: Line): ComponentChildren {
     <>
       {tags.slice(0, TAGS_MAX).map((tag) => (
         <span key={tag} class="chip">
-          {visible(tag)}
+          {visibleText(tag)}
         </span>
       ))}
       {tags.length > TAGS_MAX && <span class="note">+{tags.length - TAGS_MAX}</span>}
@@ -192,7 +203,7 @@ type Previewed = Pick<Line, 'inputs_preview' | 'outputs_preview' | 'error' | 'ou
 
 /** Preview of the input, and of what came of it: the output, or the error of the run or trace. */
 export function previewOf(run: Previewed): JSX.Element[] {
-  const input = visible(run.inputs_preview ?? '');
+  const input = visibleText(run.inputs_preview ?? '');
   const { text, class: name } = resultOf(run);
   const cells = [
     <span key="input" class="preview-in clip" title={input}>
@@ -221,11 +232,12 @@ function resultOf({ outputs_preview = '', error, trace, status, outcome = status
   if (error !== undefined) {
     const before = outcome === 'failed_below' && trace !== undefined ? `${trace.errors} failed below: ` : '';
     return {
-      text: before + visible(error),
+      text: before + visibleText(error),
       class: outcome === undefined ? 'bad' : (RESULT_CLASSES[outcome] ?? 'note'),
     };
   }
   if (outputs_preview === '' && outcome === 'incomplete') return { text: 'incomplete', class: 'note' };
-  if (outputs_preview.startsWith(CALLS)) return { text: visible(outputs_preview.slice(CALLS.length)), class: 'code' };
-  return { text: visible(outputs_preview), class: '' };
+  if (outputs_preview.startsWith(CALLS))
+    return { text: visibleText(outputs_preview.slice(CALLS.length)), class: 'code' };
+  return { text: visibleText(outputs_preview), class: '' };
 }

@@ -6,14 +6,14 @@ import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address, compare, go } from '../data/navigation.ts';
 import { columnIds } from '../data/preferences.ts';
 import { Link, Problem } from '../elements/controls.tsx';
-import { cost, count, plural, useNow } from '../elements/figures.ts';
+import { costFigure, countFigure, plural, useNow } from '../elements/figures.ts';
 import { Icon, OUTCOMES, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { isNarrow, type OpenRows, Rows, useOpenRows, useRowWindow } from '../elements/rows.tsx';
 import { type Column, type ListKind, shownColumns, usageOf } from './columns.tsx';
 import { EmptyState } from './empty-state.tsx';
 import { PickBar, pickColumn, pickKeys } from './picked.tsx';
-import { type Line, outcomeOf, RunList, useRestoredScroll, useRunList } from './run-list.ts';
+import { type Line, RunList, shownOutcome, useRestoredScroll, useRunList } from './run-list.ts';
 
 const ROW_HEIGHT = 36;
 /** Height of a row with three lines, on a narrow screen. */
@@ -144,7 +144,7 @@ function ListTotals({ view, list }: { view: ListKind; list: RunList }): JSX.Elem
         {list.hasMore && ' loaded'}
       </strong>
       {OUTCOMES.map((outcome) => {
-        const found = lines.filter((line) => outcomeOf(line) === outcome).length;
+        const found = lines.filter((line) => shownOutcome(line) === outcome).length;
         const filter = withTerms(address.value.filter, condition('status', outcome));
         return (
           found > 0 && (
@@ -156,8 +156,8 @@ function ListTotals({ view, list }: { view: ListKind; list: RunList }): JSX.Elem
       })}
       <PickBar view={view} list={list} />
       <span class="space" />
-      {tokens > 0 && <span>{count(tokens)} tokens</span>}
-      {dollars > 0 && <span>{cost(dollars)}</span>}
+      {tokens > 0 && <span>{countFigure(tokens)} tokens</span>}
+      {dollars > 0 && <span>{costFigure(dollars)}</span>}
     </footer>
   );
 }

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { sets } from '../data/api.ts';
 import { Button } from '../elements/controls.tsx';
 import type { KeyMap } from '../elements/keys.ts';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { AddToSet } from '../sets/add-to-set.tsx';
 import type { Column, ListKind } from './columns.tsx';
 import type { Line, RunList } from './run-list.ts';
@@ -13,7 +13,7 @@ export function pickColumn(list: RunList): Column {
     <input
       type="checkbox"
       tabIndex={-1}
-      aria-label={`Select ${visible(line.name)}`}
+      aria-label={`Select ${visibleText(line.name)}`}
       checked={list.picked.value?.has(idOf(line)) ?? false}
       onChange={() => toggle(list, line)}
     />

@@ -10,7 +10,7 @@ import { Refresh } from '../data/live-value.ts';
 /** A row of the list. In a list of traces, `trace` contains the totals, and `outcome` what became of the trace. */
 export type Line = Omit<TraceSummary, 'trace' | 'outcome'> & Partial<Pick<TraceSummary, 'trace' | 'outcome'>>;
 
-export function outcomeOf({ outcome, status }: Pick<Line, 'outcome' | 'status'>): TraceOutcome {
+export function shownOutcome({ outcome, status }: Pick<Line, 'outcome' | 'status'>): TraceOutcome {
   return outcome ?? status;
 }
 

@@ -27,7 +27,9 @@ interface Request {
  * Returns programs that send a recorded model call again with OpenAI's or Anthropic's SDK, or with curl. Returns
  * undefined if the call was not recorded in the format of either API.
  */
-export function codeOf(call: CallPayloads & { readonly name: string; readonly model?: string }): CallCode | undefined {
+export function callCodeOf(
+  call: CallPayloads & { readonly name: string; readonly model?: string },
+): CallCode | undefined {
   const request = requestOf(call);
   if (request === undefined) return undefined;
   const json = exactJson(request.body, 2);
@@ -64,7 +66,7 @@ export function codeOf(call: CallPayloads & { readonly name: string; readonly mo
   };
 }
 
-function requestOf(call: Parameters<typeof codeOf>[0]): Request | undefined {
+function requestOf(call: Parameters<typeof callCodeOf>[0]): Request | undefined {
   const all = parametersOf(call);
   const { model = call.model, ...rest } = all;
   const given = Object.entries(rest).filter(([key]) => !DROPPED.has(key) && !key.startsWith('_'));

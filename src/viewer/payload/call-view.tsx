@@ -4,8 +4,8 @@ import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { parametersOf, toolsOf } from '../../services/call-settings.ts';
 import { CopyButton, Facts } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
-import { visible } from '../elements/visible-text.ts';
-import { codeOf } from './call-code.ts';
+import { visibleText } from '../elements/visible-text.ts';
+import { callCodeOf } from './call-code.ts';
 import { JsonTree } from './json-tree.tsx';
 
 /** Shows the parameters and the tool definitions of a model call, with buttons that copy the call as code. */
@@ -13,12 +13,12 @@ export function CallSettings({ run, inputs }: { run: RunDetails; inputs: unknown
   const call = { ...run, inputs };
   const { model: _, tools: __, functions: ___, ...parameters } = useMemo(() => parametersOf(call), [run, inputs]);
   const tools = useMemo(() => toolsOf(parametersOf(call)), [run, inputs]);
-  const code = useMemo(() => codeOf(call), [run, inputs]);
+  const code = useMemo(() => callCodeOf(call), [run, inputs]);
   const entries = Object.entries(parameters);
   const isShort = (value: unknown): boolean => typeof value !== 'object';
   const facts = entries
     .filter(([, value]) => isShort(value))
-    .map(([name, value]) => ({ name: visible(name), value: visible(`${value}`) }));
+    .map(([name, value]) => ({ name: visibleText(name), value: visibleText(`${value}`) }));
   if (entries.length === 0 && tools.length === 0 && code === undefined) return null;
   return (
     <div class="settings">
@@ -26,12 +26,12 @@ export function CallSettings({ run, inputs }: { run: RunDetails; inputs: unknown
       {tools.length > 0 && (
         <details>
           <summary>
-            {plural(tools.length, 'tool')}: {visible(tools.map(({ name }) => name).join(', '))}
+            {plural(tools.length, 'tool')}: {visibleText(tools.map(({ name }) => name).join(', '))}
           </summary>
           {tools.map(({ name, description, parameters: schema }, index) => (
             <div key={index} class="box">
               <p class="part-head">
-                <strong>{visible(name)}</strong> <span class="note">{visible(description ?? '')}</span>
+                <strong>{visibleText(name)}</strong> <span class="note">{visibleText(description ?? '')}</span>
               </p>
               <JsonTree value={schema} isCompact />
             </div>
@@ -42,7 +42,7 @@ export function CallSettings({ run, inputs }: { run: RunDetails; inputs: unknown
         .filter(([, value]) => !isShort(value))
         .map(([name, value]) => (
           <details key={name}>
-            <summary>{visible(name)}</summary>
+            <summary>{visibleText(name)}</summary>
             <JsonTree value={value} path={`$.${name}`} />
           </details>
         ))}

@@ -9,7 +9,7 @@ import { Button } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
 import { lazy } from '../elements/lazy.tsx';
 import { LongText, Text } from '../elements/text.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { binaryOf, imageOf } from './binary-text.ts';
 import { BinaryChip, JsonTree } from './json-tree.tsx';
 import { Picture } from './picture.tsx';
@@ -53,8 +53,8 @@ export function ConversationView(props: {
           class={`message message-${role === 'assistant' || role === 'system' ? role : 'other'}`}
         >
           <p class="role small">
-            {visible(role)}
-            {name !== undefined && <span class="note"> {visible(name)}</span>}
+            {visibleText(role)}
+            {name !== undefined && <span class="note"> {visibleText(name)}</span>}
           </p>
           <div class="parts">
             <Parts parts={parts} run={run} edit={edit} />
@@ -107,8 +107,8 @@ function ToolPart(props: {
   return (
     <div class={isError ? 'box failed' : 'box'}>
       <p class="part-head small">
-        {label} <strong>{visible(name)}</strong>
-        {id !== undefined && <span class="note"> {visible(id)}</span>}
+        {label} <strong>{visibleText(name)}</strong>
+        {id !== undefined && <span class="note"> {visibleText(id)}</span>}
       </p>
       {typeof value === 'string' ? <Reading text={value} /> : <JsonTree value={value} isCompact />}
     </div>
@@ -128,7 +128,7 @@ function Media({ source, type, run }: { source: string; type: string | undefined
   if (!/^https?:\/\//i.test(source)) return <Reading text={source} />;
   return (
     <a href={source} target="_blank" rel="noopener noreferrer">
-      {visible(source)}
+      {visibleText(source)}
     </a>
   );
 }
@@ -142,14 +142,14 @@ export function Attachment({ attachment, runId }: { attachment: AttachmentInfo; 
       {url !== undefined && IMAGE_TYPES.has(mime_type) && <Picture source={url} alt={name} />}
       <figcaption>
         {url === undefined ? (
-          visible(name)
+          visibleText(name)
         ) : (
           <a href={url} download={saved === undefined ? true : name}>
-            {visible(name)}
+            {visibleText(name)}
           </a>
         )}{' '}
         <span class="note">
-          {visible(mime_type)} · {size.toLocaleString('en')} bytes{url === undefined && ' · left out of this file'}
+          {visibleText(mime_type)} · {size.toLocaleString('en')} bytes{url === undefined && ' · left out of this file'}
         </span>
       </figcaption>
     </figure>

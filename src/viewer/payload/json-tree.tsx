@@ -4,7 +4,7 @@ import { exactJson, isFields } from '../../payload/fields.ts';
 import { Button, CopyButton, Paged } from '../elements/controls.tsx';
 import { bytes } from '../elements/figures.ts';
 import { LongText } from '../elements/text.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { binaryOf, imageOf } from './binary-text.ts';
 import { Picture } from './picture.tsx';
 
@@ -91,7 +91,7 @@ function Branch({ name, value, path, depth, isOpen }: NodeProps & { value: objec
 
 function Name({ name }: { name: string | number | undefined }): JSX.Element | null {
   if (name === undefined) return null;
-  return <span class={typeof name === 'number' ? 'note' : ''}>{visible(`${name}`)}: </span>;
+  return <span class={typeof name === 'number' ? 'note' : ''}>{visibleText(`${name}`)}: </span>;
 }
 
 function Leaf({ value }: { value: unknown }): JSX.Element {
@@ -113,7 +113,7 @@ export function BinaryChip({ text }: { text: string }): JSX.Element {
   return (
     <span>
       <span class="chip">
-        {visible(found?.type ?? 'base64')} · {bytes(found?.sizeBytes ?? text.length)}
+        {visibleText(found?.type ?? 'base64')} · {bytes(found?.sizeBytes ?? text.length)}
       </span>
       {forms
         .filter((form) => form !== shown)
@@ -148,7 +148,7 @@ export function printed(value: unknown, length: number): string {
 /** Returns a value as text, or undefined if the text does not fit on one line. */
 function inlineOf(value: object): string | undefined {
   const text = printWithin(value, INLINE_LENGTH);
-  return text === undefined || text.length > INLINE_LENGTH ? undefined : visible(text);
+  return text === undefined || text.length > INLINE_LENGTH ? undefined : visibleText(text);
 }
 
 /** Formats a value as text. Returns undefined if the text would exceed about `room` characters. */
@@ -172,7 +172,7 @@ function printWithin(value: unknown, room: number): string | undefined {
 function sizeOf(keys: readonly string[] | undefined, size: number): string {
   if (size === 0) return keys === undefined ? '[]' : '{}';
   if (keys === undefined) return `[ ${size.toLocaleString('en')} ]`;
-  const first = keys.slice(0, 3).map((key) => visible(key.slice(0, 24)));
+  const first = keys.slice(0, 3).map((key) => visibleText(key.slice(0, 24)));
   return `{ ${first.join(', ')}${size > first.length ? `, … ${size.toLocaleString('en')} keys` : ''} }`;
 }
 

@@ -2,7 +2,7 @@ import { Lexer, type Token, type Tokens } from 'marked';
 import type { ComponentChildren, JSX } from 'preact';
 import { lazy } from '../elements/lazy.tsx';
 import { Text } from '../elements/text.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { imageOf } from './binary-text.ts';
 import { Picture } from './picture.tsx';
 
@@ -126,7 +126,7 @@ function table({ header, rows }: Tokens.Table, depth: number): JSX.Element {
 function SafeLink({ href, children }: { href: string; children: ComponentChildren }): JSX.Element {
   if (!/^https?:\/\//i.test(href)) return <span>{children}</span>;
   return (
-    <a href={href} title={visible(href)} target="_blank" rel="noopener noreferrer">
+    <a href={href} title={visibleText(href)} target="_blank" rel="noopener noreferrer">
       {children}
     </a>
   );

@@ -8,14 +8,14 @@ import { exactJson, type Fields, fieldsOf, firstText, isFields, parseExact, with
 import { pathSegment } from '../../receiver/domain/path-segment.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
-import { api, attachmentUrl, get, parseResponse, problemOf } from '../data/api.ts';
+import { api, attachmentUrl, getJson, parseResponse, problemOf } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, back } from '../data/navigation.ts';
 import { usePayload } from '../data/payloads.ts';
 import { Button, CopyButton, Pending, Problem, Switch } from '../elements/controls.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { LongText } from '../elements/text.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { ConversationView } from '../payload/conversation-view.tsx';
 import { exchangeOf, RerunLine } from '../run/run-panel.tsx';
 import { type Path, pathsOfTexts, textOfPart, valueAt, withValue } from './request-texts.ts';
@@ -44,7 +44,7 @@ export default function RerunView(): JSX.Element {
 async function readRerun(id: string, abort: AbortSignal) {
   const run = await api.run(id, abort);
   const exchange = attachmentUrl(id, `${exchangeOf(run)}`) ?? '';
-  const { url, request } = fieldsOf(await get(exchange, abort));
+  const { url, request } = fieldsOf(await getJson(exchange, abort));
   return {
     ...{ run, url: firstText(url) ?? '', recorded: fieldsOf(request), request: signal(fieldsOf(request)) },
     /** Why the text in a field is not valid, by the path of the field. */
@@ -66,8 +66,8 @@ function Editor({ rerun }: { rerun: Rerun }): JSX.Element {
     <section ref={element} class="column" aria-label="Run again" tabIndex={-1}>
       <header class="line compare-head">
         <Button icon="back" text="Back" class="button quiet" title="Back (Esc)" onClick={back} />
-        <h1 class="clip">Run {visible(run.name)} again</h1>
-        <span class="note clip space">{visible(url)}</span>
+        <h1 class="clip">Run {visibleText(run.name)} again</h1>
+        <span class="note clip space">{visibleText(url)}</span>
         <Switch label="Edit as" names={['Messages', 'JSON']} shown={form} show={(next) => isValid && setForm(next)} />
         <label class="line">
           Samples: {size}
@@ -148,9 +148,9 @@ function Field({ rerun: { request, invalid }, path }: { rerun: Rerun; path: Path
   const Element = path.length === 1 && /^.{0,99}$/.test(text) ? 'input' : 'textarea';
   return (
     <div class="rerun-field">
-      {path.length === 1 && <span class="note">{visible(name)}</span>}
-      <Element aria-label={visible(name) || 'request'} defaultValue={text} onInput={edit} />
-      <Problem text={visible(`${invalid.value[name] ?? ''}`) || undefined} />
+      {path.length === 1 && <span class="note">{visibleText(name)}</span>}
+      <Element aria-label={visibleText(name) || 'request'} defaultValue={text} onInput={edit} />
+      <Problem text={visibleText(`${invalid.value[name] ?? ''}`) || undefined} />
     </div>
   );
 }
@@ -162,7 +162,7 @@ function Answers({ rerun }: { rerun: Rerun }): JSX.Element {
   const copied = (): string => changedTexts(recorded, request).join('\n\n');
   return (
     <section aria-label="Answers">
-      {marks !== '' && <p class="note">The service gets these marks, not what they replace: {visible(marks)}</p>}
+      {marks !== '' && <p class="note">The service gets these marks, not what they replace: {visibleText(marks)}</p>}
       {[-1, ...samples.value.keys()].map((at) => (
         <Answer key={at} rerun={rerun} at={at} />
       ))}
@@ -192,7 +192,7 @@ function Answer({ rerun, at }: { rerun: Rerun; at: number }): JSX.Element {
     <section aria-label={title}>
       <h2>{title}</h2>
       {run !== undefined && <RerunLine run={run} base={rerun.run.id} />}
-      <Problem text={error && visible(run?.error ?? error)} />
+      <Problem text={error && visibleText(run?.error ?? error)} />
       <p class="plain">
         {shown.map(({ removed, added, value }, index) => {
           const Element = removed ? 'del' : added ? 'ins' : 'span';

@@ -10,7 +10,7 @@ import { usePayload } from '../data/payloads.ts';
 import { Button, Section } from '../elements/controls.tsx';
 import { latencyOf } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { Parts } from '../payload/conversation-view.tsx';
 import { DerivedMark } from '../trace/trace-tree.tsx';
 
@@ -19,13 +19,13 @@ export function DerivedPanel({ tool }: { tool: DerivedTool }): JSX.Element {
   const { id, name, arguments: input, result, is_error: isError, after_run_id: after, before_run_id: before } = tool;
   const status = isError ? 'error' : 'success';
   return (
-    <article class="panel scroll" aria-label={`Tool ${visible(name)}`} tabIndex={-1} data-own-arrows>
+    <article class="panel scroll" aria-label={`Tool ${visibleText(name)}`} tabIndex={-1} data-own-arrows>
       <header class="line panel-head pinned">
         <span class="kind kind-tool">
           <Icon name="tool" />
         </span>
-        <h2 class="clip" title={visible(name)}>
-          {visible(name)}
+        <h2 class="clip" title={visibleText(name)}>
+          {visibleText(name)}
         </h2>
         {status === 'error' && <StatusMark status={status} />}
         <DerivedMark />

@@ -4,7 +4,7 @@ import { saved } from '../data/trace-file.ts';
 import { Command, CopyButton, Paged } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
 import { LongText, Text } from '../elements/text.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 
 /** Number of the application's frames to show at first. */
 const FRAMES_PAGE = 12;
@@ -26,7 +26,7 @@ export interface Failure {
   readonly foreign: readonly string[];
 }
 
-export function failureOf(error: string): Failure {
+export function parsedFailure(error: string): Failure {
   const parts = error.split(CAUSED_BY).toReversed();
   const lines = parts.flatMap((part) => part.split('\n').slice(1));
   const frames = [...new Set(lines.filter((line) => FRAME.test(line)))];
@@ -43,8 +43,8 @@ export function failureOf(error: string): Failure {
 /** Shows why a run failed: the deepest cause, what it led to, and the frames of the application. */
 export function FailureView(props: { error: string; traceId: string; isBrief?: boolean }): JSX.Element {
   const { error, traceId, isBrief = false } = props;
-  const { headline, rest, chain, own, foreign } = useMemo(() => failureOf(error), [error]);
-  if (isBrief) return <p class="headline">{visible(headline)}</p>;
+  const { headline, rest, chain, own, foreign } = useMemo(() => parsedFailure(error), [error]);
+  if (isBrief) return <p class="headline">{visibleText(headline)}</p>;
   return (
     <div class="failure">
       <p class="headline">
@@ -92,7 +92,7 @@ function Frame({ line }: { line: string }): JSX.Element {
   return (
     <li>
       <code>
-        <b>{visible(name)}</b> {visible(place)}
+        <b>{visibleText(name)}</b> {visibleText(place)}
       </code>
     </li>
   );

@@ -6,7 +6,7 @@ import { api, mayChange, problemOf } from '../data/api.ts';
 import { Button, Problem, Section } from '../elements/controls.tsx';
 import { exact } from '../elements/figures.ts';
 import { LongText } from '../elements/text.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
 
 const DEFAULT_KEY = 'rating';
@@ -80,10 +80,10 @@ function FeedbackRow({ feedback }: { feedback: Feedback }): JSX.Element {
   const isWithdrawn = [score, value, comment, correction].every((field) => field === undefined);
   return (
     <li>
-      <strong>{visible(key)}</strong>
+      <strong>{visibleText(key)}</strong>
       {score !== undefined && <span class="chip">{`${score}`}</span>}
       {value !== undefined &&
-        (typeof value === 'object' ? <JsonTree value={value} /> : <span class="chip">{visible(`${value}`)}</span>)}
+        (typeof value === 'object' ? <JsonTree value={value} /> : <span class="chip">{visibleText(`${value}`)}</span>)}
       {isWithdrawn && <span class="note"> withdrawn</span>}
       <span class="note"> {exact(created_at)}</span>
       {comment !== undefined && (

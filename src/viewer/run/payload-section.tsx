@@ -11,7 +11,7 @@ import { saved } from '../data/trace-file.ts';
 import { Paged, Pairs, Pending, Section, Switch } from '../elements/controls.tsx';
 import { bytes, plural } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { CallSettings } from '../payload/call-view.tsx';
 import { ConversationView, Reading } from '../payload/conversation-view.tsx';
 import { documentsOf, type FoundDocument } from '../payload/documents.ts';
@@ -142,7 +142,7 @@ function isOneText(payload: unknown, size = 0): boolean {
 function TextFields({ fields, facts }: { fields: Fields; facts: readonly string[] }): JSX.Element {
   return (
     <>
-      {facts.length > 0 && <p class="note small">{visible(facts.join(' · '))}</p>}
+      {facts.length > 0 && <p class="note small">{visibleText(facts.join(' · '))}</p>}
       <Pairs
         class="text-fields"
         pairs={Object.entries(fields)
@@ -164,7 +164,7 @@ function DocumentList({ documents }: { documents: readonly FoundDocument[] }): J
         {({ title, text, score, metadata }, index) => (
           <li key={index}>
             <p class="part-head small">
-              <strong>{title === undefined ? `Document ${index + 1}` : visible(title)}</strong>
+              <strong>{title === undefined ? `Document ${index + 1}` : visibleText(title)}</strong>
               {score !== undefined && <span class="note"> score {Number(score.toPrecision(4))}</span>}
             </p>
             <Reading text={text} />

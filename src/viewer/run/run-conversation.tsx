@@ -12,12 +12,12 @@ import { usePayload } from '../data/payloads.ts';
 import { Button, Paged, Pending } from '../elements/controls.tsx';
 import { latencyOf, plural } from '../elements/figures.ts';
 import { StatusMark } from '../elements/icon.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { ConversationView, Parts } from '../payload/conversation-view.tsx';
 import { documentsOf } from '../payload/documents.ts';
 import { JsonTree, printed } from '../payload/json-tree.tsx';
 import { messagesOfTurn } from '../threads/turn-messages.ts';
-import { kindOf } from '../trace/run-tree.ts';
+import { runKind } from '../trace/run-tree.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
 import { DerivedMark } from '../trace/trace-tree.tsx';
 import { FailureView } from './failure.tsx';
@@ -72,8 +72,8 @@ function stepsOf({ tree, failed }: TraceModel): TreeRun[] {
   const { branches } = tree.value;
   for (let index = 1; index < branches.length; ) {
     const { run, end } = branches[index] as (typeof branches)[number];
-    const isFailure = run.id === failed.value?.id || (kindOf(run) === 'model' && run.status === 'error');
-    const isStep = run.same_call_as === undefined && (isFailure || kindOf(run) === 'tool');
+    const isFailure = run.id === failed.value?.id || (runKind(run) === 'model' && run.status === 'error');
+    const isStep = run.same_call_as === undefined && (isFailure || runKind(run) === 'tool');
     if (isStep) steps.push(run);
     index = isStep ? end : index + 1;
   }
@@ -146,7 +146,7 @@ function Answered(props: { run: RunDetails; root: RunDetails; isVisible: boolean
         <summary>
           Response{' '}
           <span class="note">
-            {visible([...(status === undefined ? [] : [status]), ...answerFacts(outputs)].join(', '))}
+            {visibleText([...(status === undefined ? [] : [status]), ...answerFacts(outputs)].join(', '))}
           </span>
         </summary>
         <JsonTree value={outputs} path="$.outputs" />
@@ -177,7 +177,7 @@ function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrie
   const { derived } = run;
   const key = isVisible && derived === undefined ? `${run.id} ${run.end_time}` : undefined;
   const { value: details } = useLive(key, (signal) => api.run(run.id, signal));
-  const { value: inputs } = usePayload(details, 'inputs', isVisible && kindOf(run) === 'tool');
+  const { value: inputs } = usePayload(details, 'inputs', isVisible && runKind(run) === 'tool');
   const { value: outputs } = usePayload(details, 'outputs', isVisible);
   const error = details?.error ?? run.error;
   const isFailure = derived === undefined && run.status === 'error';
@@ -188,8 +188,9 @@ function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrie
       <div class="step-line">
         {(derived === undefined || derived.is_error) && <StatusMark status={run.status} isShort />}
         <code>
-          <Button text={visible(run.name)} class="" title="Show this run" onClick={() => model.select(run.id)} />
-          {asked !== undefined && `(${visible(printed(contentOf(asked), LINE_LENGTH).replace(/^\{ ?| ?\}$/g, ''))})`}
+          <Button text={visibleText(run.name)} class="" title="Show this run" onClick={() => model.select(run.id)} />
+          {asked !== undefined &&
+            `(${visibleText(printed(contentOf(asked), LINE_LENGTH).replace(/^\{ ?| ?\}$/g, ''))})`}
         </code>
         <span class="space" />
         {derived !== undefined && <DerivedMark />}
@@ -211,8 +212,8 @@ function resultOf(outputs: unknown): string {
   const documents = documentsOf(outputs);
   if (documents !== undefined) {
     const titles = documents.map(({ title, text }) => title ?? text).join(', ');
-    return visible(`${plural(documents.length, 'document')}: ${titles}`.slice(0, LINE_LENGTH));
+    return visibleText(`${plural(documents.length, 'document')}: ${titles}`.slice(0, LINE_LENGTH));
   }
   const value = contentOf(outputs);
-  return visible(typeof value === 'string' ? value.slice(0, LINE_LENGTH) : printed(value, LINE_LENGTH));
+  return visibleText(typeof value === 'string' ? value.slice(0, LINE_LENGTH) : printed(value, LINE_LENGTH));
 }

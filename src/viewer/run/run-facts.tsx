@@ -7,8 +7,8 @@ import { saved } from '../data/trace-file.ts';
 import { type Fact, Facts, Link, Pairs, Toggle } from '../elements/controls.tsx';
 import {
   cachedShare,
-  cost,
-  count,
+  costFigure,
+  countFigure,
   exact,
   firstTokenOf,
   latencyOf,
@@ -16,7 +16,7 @@ import {
   usageTitle,
   useNow,
 } from '../elements/figures.ts';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
 
 /** Maximum length of a value that is shown as a filter link. */
@@ -33,15 +33,15 @@ export function RunFacts({ run, isTrace }: { run: RunDetails; isTrace: boolean }
   const nowMs = useNow(isPending, TICK_MS);
   const { input_tokens, output_tokens = 0, total_tokens, total_cost } = usage ?? {};
   const split = input_tokens !== undefined && (
-    <span class="note">{`${count(input_tokens)} in, ${count(output_tokens)} out`}</span>
+    <span class="note">{`${countFigure(input_tokens)} in, ${countFigure(output_tokens)} out`}</span>
   );
-  const tokens = total_tokens !== undefined && [count(total_tokens), split];
+  const tokens = total_tokens !== undefined && [countFigure(total_tokens), split];
   const facts: readonly Fact[] = [
-    { name: 'Model', value: visible(run.model ?? '') },
+    { name: 'Model', value: visibleText(run.model ?? '') },
     { name: 'Tokens', value: tokens, title: usageTitle(usage) },
     {
       name: 'Cost',
-      value: total_cost === undefined ? no_cost && `unknown: ${visible(no_cost)}` : cost(total_cost),
+      value: total_cost === undefined ? no_cost && `unknown: ${visibleText(no_cost)}` : costFigure(total_cost),
       // A saved trace does not say where a cost comes from.
       title:
         no_cost ?? (saved ? '' : price_table === undefined ? 'reported by the run' : `calculated with ${price_table}`),
@@ -56,9 +56,9 @@ export function RunFacts({ run, isTrace }: { run: RunDetails; isTrace: boolean }
     { name: 'Start', value: !isTrace && exact(start_time).slice(11), title: exact(start_time) },
     {
       name: 'User',
-      value: user && <Link to={{ view: 'users', filter: condition('user', user) }}>{visible(user)}</Link>,
+      value: user && <Link to={{ view: 'users', filter: condition('user', user) }}>{visibleText(user)}</Link>,
     },
-    { name: 'Thread', value: thread && <Link to={{ view: 'threads', thread }}>{visible(thread)}</Link> },
+    { name: 'Thread', value: thread && <Link to={{ view: 'threads', thread }}>{visibleText(thread)}</Link> },
     {
       name: 'Tags',
       value: tags.length > 0 && tags.map((tag) => <FilterLink key={tag} added={condition('tag', tag)} value={tag} />),
@@ -123,12 +123,12 @@ export function InternalToggle({ count, noun }: { count: number; noun: string })
 
 /** Link to the list of runs with the same value. A long value is only text. */
 function FilterLink({ added, value }: { added: string; value: string }): JSX.Element {
-  if (value === '' || value.length > FILTER_LENGTH_MAX) return <span>{visible(value)}</span>;
+  if (value === '' || value.length > FILTER_LENGTH_MAX) return <span>{visibleText(value)}</span>;
   const filter = withTerms(address.value.filter, added);
   const view = address.value.view === 'traces' ? 'runs' : address.value.view;
   return (
-    <Link class="chip" title={`Filter by ${visible(added)}`} to={{ view, filter }}>
-      {visible(value)}
+    <Link class="chip" title={`Filter by ${visibleText(added)}`} to={{ view, filter }}>
+      {visibleText(value)}
     </Link>
   );
 }

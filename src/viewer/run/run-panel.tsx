@@ -2,25 +2,25 @@ import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { defined, fieldsOf, firstText, listOf } from '../../payload/fields.ts';
-import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
+import { headWithRecords, type Records, recordWith } from '../../receiver/domain/call-records.ts';
 import type { RunDetails, RunOutline, RunSummary } from '../../receiver/domain/run-view.ts';
 import { EXCHANGE_NAME } from '../../services/conversation.ts';
-import { api, get, mayChange } from '../data/api.ts';
+import { api, getJson, mayChange } from '../data/api.ts';
 import { metadataCondition } from '../data/filter.ts';
-import { changesOf, useLive } from '../data/live-value.ts';
+import { changesOfTrace, useLive } from '../data/live-value.ts';
 import { compare, compared, go } from '../data/navigation.ts';
 import { usePayload } from '../data/payloads.ts';
 import { isMarkdown, toggle } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
 import { Button, CopyButton, Link, Paged, Pending, Problem, Section, Switch, Toggle } from '../elements/controls.tsx';
-import { bytes, duration, latencyOf, millisecondsAt, usageTitle } from '../elements/figures.ts';
+import { bytes, durationFigure, latencyOf, millisecondsAt, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { Attachment } from '../payload/conversation-view.tsx';
 import { JsonTree } from '../payload/json-tree.tsx';
 import { AddToSet } from '../sets/add-to-set.tsx';
-import { kindOf } from '../trace/run-tree.ts';
+import { runKind } from '../trace/run-tree.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
 import { FailureView } from './failure.tsx';
 import { FeedbackSection } from './feedback-section.tsx';
@@ -34,24 +34,30 @@ const EVENTS_PAGE = 50;
 
 /** Panel with the details of a run. Until the details arrive, the header shows data from the tree. */
 export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.Element {
-  const options = { isStale: changesOf(model.id), delayMs: SELECTION_MS };
+  const options = { isStale: changesOfTrace(model.id), delayMs: SELECTION_MS };
   const { value: run, problem, reload } = useLive(id, (signal) => api.run(id, signal), options);
   const shown = run ?? model.outlineOf(id);
   const name = shown?.name ?? id;
-  const canTalk = isRoot(model, id) && shown !== undefined && kindOf(shown) === 'other';
+  const canTalk = isRoot(model, id) && shown !== undefined && runKind(shown) === 'other';
   const status = (isRoot(model, id) ? model.outcome.value : undefined) ?? shown?.status;
   useKeys({ c: saved === undefined ? () => compare(id, name) : undefined, m: () => toggle(isMarkdown) });
   return (
-    <article ref={model.panel} class="panel scroll" aria-label={`Run ${visible(name)}`} tabIndex={-1} data-own-arrows>
+    <article
+      ref={model.panel}
+      class="panel scroll"
+      aria-label={`Run ${visibleText(name)}`}
+      tabIndex={-1}
+      data-own-arrows
+    >
       <header class="line panel-head pinned">
         <span
-          class={`kind kind-${shown === undefined ? 'other' : kindOf(shown)}`}
-          title={visible(shown?.run_type ?? '')}
+          class={`kind kind-${shown === undefined ? 'other' : runKind(shown)}`}
+          title={visibleText(shown?.run_type ?? '')}
         >
           <Icon name={shown?.run_type ?? 'other'} />
         </span>
-        <h2 class="clip" title={visible(name)}>
-          {visible(name)}
+        <h2 class="clip" title={visibleText(name)}>
+          {visibleText(name)}
         </h2>
         {status !== undefined && <StatusMark status={status} />}
         <span class="space" />
@@ -94,7 +100,7 @@ interface ContentProps {
 
 function RunContent({ run, model, canTalk, reload }: ContentProps): JSX.Element {
   const records = useRecords(run, model.recordsOf(run.id));
-  const call = callOf(records);
+  const call = headWithRecords(records);
   const withOutputs = recordWith(records, 'outputs');
   const attachments = run.attachments ?? [];
   return (
@@ -190,8 +196,10 @@ function EventRow({ event, index, startTime }: { event: unknown; index: number; 
   const at = firstText(time);
   return (
     <li>
-      <span class="note">{at !== undefined && `+${duration(millisecondsAt(at) - millisecondsAt(startTime))}`}</span>{' '}
-      <strong>{visible(`${name ?? 'event'}`)}</strong>
+      <span class="note">
+        {at !== undefined && `+${durationFigure(millisecondsAt(at) - millisecondsAt(startTime))}`}
+      </span>{' '}
+      <strong>{visibleText(`${name ?? 'event'}`)}</strong>
       {data !== undefined && <JsonTree value={data} path={`$.events[${index}].kwargs`} />}
     </li>
   );
@@ -206,7 +214,7 @@ function CacheNote({ run }: { run: RunDetails }): JSX.Element | null {
   const { text, previous_run_id: base, previous_trace_id: trace } = value;
   return (
     <p class="note">
-      {visible(text)} <Link to={{ trace, run: base }}>Earlier call</Link> ·{' '}
+      {visibleText(text)} <Link to={{ trace, run: base }}>Earlier call</Link> ·{' '}
       <Link to={{ view: 'compare', base, run: id }}>Compare</Link>
     </p>
   );
@@ -215,7 +223,7 @@ function CacheNote({ run }: { run: RunDetails }): JSX.Element | null {
 /** The runs that repeat a model call, and a button that opens its editor. Empty if the call cannot be sent again. */
 function RerunSection({ records }: { records: readonly RunDetails[] }): JSX.Element | null {
   const id = mayChange.value && saved === undefined ? records.find(exchangeOf)?.id : undefined;
-  const { value: services } = useLive(id, (signal) => get('/query/rerun', signal));
+  const { value: services } = useLive(id, (signal) => getJson('/query/rerun', signal));
   const query = new URLSearchParams({ filter: metadataCondition('rerun_of', `${id}`) });
   const options = { isStale: () => true, pauseMsMin: 2_000 };
   const { value } = useLive(services === undefined ? undefined : id, (signal) => api.runs(query, signal), options);
@@ -235,7 +243,7 @@ export function RerunLine({ run, base }: { run: RunSummary; base: string }): JSX
   const figures = [latencyOf(run), ...usageTitle(run.usage).split('\n')].filter(Boolean);
   return (
     <p class="line rerun-line">
-      <Link to={{ view: 'traces', trace: run.trace_id, run: run.id }}>{visible(run.model ?? run.name)}</Link>
+      <Link to={{ view: 'traces', trace: run.trace_id, run: run.id }}>{visibleText(run.model ?? run.name)}</Link>
       <StatusMark status={run.status} /> <span class="note">{figures.join(' · ')}</span>
       {run.id !== base && <Link to={{ view: 'compare', base, run: run.id }}>Compare</Link>}
     </p>

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 import { api, type Examples, problemOf, readSets, sets } from '../data/api.ts';
 import { Button, Command } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 
 /** Buttons and a form that add examples to a set. Then shows the file, and the command that tests the set. */
 export default function SetPanel({ examples }: { examples: Examples }): JSX.Element {
@@ -23,7 +23,7 @@ export default function SetPanel({ examples }: { examples: Examples }): JSX.Elem
     <>
       <div class="menu-list">
         {sets.value?.map(({ name, examples: size }) => {
-          const text = `${visible(name)}: ${plural(size, 'example')}`;
+          const text = `${visibleText(name)}: ${plural(size, 'example')}`;
           return <Button key={name} class="tab" text={text} onClick={() => void add(name)} />;
         })}
       </div>
@@ -57,6 +57,6 @@ function NewSet({ add }: { add: (set: string) => Promise<void> }): JSX.Element {
 }
 
 function resultText({ added, kept, file }: { added: number; kept: number; file: string }): string {
-  if (kept === 0) return `${added} added to ${visible(file)}`;
-  return `${added} added, ${kept} ${kept === 1 ? 'was' : 'were'} already in ${visible(file)}`;
+  if (kept === 0) return `${added} added to ${visibleText(file)}`;
+  return `${added} added, ${kept} ${kept === 1 ? 'was' : 'were'} already in ${visibleText(file)}`;
 }

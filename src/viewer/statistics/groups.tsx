@@ -6,9 +6,9 @@ import { api } from '../data/api.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
 import { Link, Toggle } from '../elements/controls.tsx';
-import { cachedShare, cost, count, duration, orDash, percent } from '../elements/figures.ts';
+import { cachedShare, costFigure, countFigure, durationFigure, orDash, percent } from '../elements/figures.ts';
 import { Table, type TableColumn } from '../elements/table.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 
 interface Grouping {
@@ -19,7 +19,7 @@ interface Grouping {
 
 export function groupingOf(groupBy: GroupKey): Grouping {
   const key = metadataKeyOf(groupBy);
-  if (key !== undefined) return { name: visible(key), filter: (group) => metadataCondition(key, group) };
+  if (key !== undefined) return { name: visibleText(key), filter: (group) => metadataCondition(key, group) };
   const field = groupBy === 'run_type' ? 'type' : groupBy;
   return { name: field.charAt(0).toUpperCase() + field.slice(1), filter: (group) => condition(field, group) };
 }
@@ -59,7 +59,7 @@ function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColum
   const number = (title: string, cell: TableColumn<GroupFigures>['cell']) =>
     ({ name: title, class: 'number', cell }) as const;
   const latency = (rank: 'p50' | 'p95', prefix = '', read: Kind['read'] = (figures) => figures) =>
-    number(prefix + rank, (figures) => orDash(read(figures).latency_ms?.[rank], duration));
+    number(prefix + rank, (figures) => orDash(read(figures).latency_ms?.[rank], durationFigure));
   const kinds = KINDS.filter(({ read }) =>
     groups.some((group) => read(group).runs > 0 && read(group).runs < group.runs),
   );
@@ -72,15 +72,15 @@ function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColum
     ),
     ...(['p50', 'p95'] as const).map((rank) => latency(rank)),
     ...kinds.flatMap(({ name: kind, prefix, read }) => [
-      number(kind, (figures) => orDash(read(figures).runs || undefined, count)),
+      number(kind, (figures) => orDash(read(figures).runs || undefined, countFigure)),
       latency('p50', prefix, read),
       latency('p95', prefix, read),
     ]),
-    number('Tokens', ({ usage }) => orDash(usage?.total_tokens, count)),
+    number('Tokens', ({ usage }) => orDash(usage?.total_tokens, countFigure)),
     cached_tokens !== undefined && number('Cached', ({ usage }) => cachedShare(usage) ?? '–'),
-    cache_savings !== undefined && number('Saved', ({ usage }) => orDash(usage?.cache_savings, cost)),
-    number('Cost', ({ usage }) => orDash(usage?.total_cost, cost)),
-    unpriced_calls !== undefined && number('No price', (figures) => orDash(figures.unpriced_calls, count)),
+    cache_savings !== undefined && number('Saved', ({ usage }) => orDash(usage?.cache_savings, costFigure)),
+    number('Cost', ({ usage }) => orDash(usage?.total_cost, costFigure)),
+    unpriced_calls !== undefined && number('No price', (figures) => orDash(figures.unpriced_calls, countFigure)),
     total_cost !== undefined &&
       number('Of cost', ({ usage }) => <Share part={usage?.total_cost ?? 0} whole={total_cost} />),
     groups.some(({ feedback }) => feedback !== undefined) &&
@@ -99,7 +99,7 @@ function Share({ part, whole }: { part: number; whole: number }): JSX.Element {
 
 function GroupLink({ group, added }: { group: string; added: string }): JSX.Element {
   if (group === '') return <span class="note">none</span>;
-  return <Link to={{ view: 'runs', filter: withTerms(address.value.filter, added) }}>{visible(group)}</Link>;
+  return <Link to={{ view: 'runs', filter: withTerms(address.value.filter, added) }}>{visibleText(group)}</Link>;
 }
 
 function GroupMenu({ groupBy }: { groupBy: GroupKey }): JSX.Element {

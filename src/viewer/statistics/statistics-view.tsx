@@ -10,16 +10,16 @@ import { rangeIn, withRange } from '../data/time-range.ts';
 import { Pending, Problem } from '../elements/controls.tsx';
 import {
   cachedShare,
-  cost,
-  count,
-  duration,
+  costFigure,
+  countFigure,
+  durationFigure,
   exact,
   millisecondsAt,
   orDash,
   percent,
   plural,
 } from '../elements/figures.ts';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
 import { Chart, type ChartProps, type Series } from './chart.tsx';
@@ -118,25 +118,29 @@ function cardsOf(total: Figures): Card[] {
     roots.runs > 0 && ['Traces', roots.runs.toLocaleString('en'), `${roots.incomplete} incomplete`],
     roots.runs > 0 && failed('Failed', roots.errors, 'bad'),
     roots.runs > 0 && failed('Failed below', roots.failed_below, 'warn'),
-    latency && ['Latency p50', duration(latency.p50), `of ${name}`],
-    latency && ['Latency p95', duration(latency.p95), `of ${name}`],
+    latency && ['Latency p50', durationFigure(latency.p50), `of ${name}`],
+    latency && ['Latency p95', durationFigure(latency.p95), `of ${name}`],
     roots.runs > 0 &&
-      calls.latency_ms && ['Model call p50', duration(calls.latency_ms.p50), `p95 ${duration(calls.latency_ms.p95)}`],
+      calls.latency_ms && [
+        'Model call p50',
+        durationFigure(calls.latency_ms.p50),
+        `p95 ${durationFigure(calls.latency_ms.p95)}`,
+      ],
     (total_cost ?? unpriced) !== undefined && [
       'Cost',
-      orDash(total_cost, cost),
+      orDash(total_cost, costFigure),
       unpriced === undefined ? `of ${plural(calls.runs, 'model call')}` : `${plural(unpriced, 'call')} without a price`,
     ],
-    total_cost !== undefined && roots.runs > 0 && ['Cost per trace', cost(total_cost / roots.runs), 'on average'],
+    total_cost !== undefined && roots.runs > 0 && ['Cost per trace', costFigure(total_cost / roots.runs), 'on average'],
     total_tokens !== undefined && [
       'Tokens',
-      count(total_tokens),
-      `${count(input_tokens)} in, ${count(output_tokens)} out`,
+      countFigure(total_tokens),
+      `${countFigure(input_tokens)} in, ${countFigure(output_tokens)} out`,
     ],
-    cached_tokens !== undefined && ['Cached input', cachedShare(usage) ?? '', `${count(cached_tokens)} tokens`],
+    cached_tokens !== undefined && ['Cached input', cachedShare(usage) ?? '', `${countFigure(cached_tokens)} tokens`],
     saved !== undefined && [
       'Saved by caching',
-      cost(saved),
+      costFigure(saved),
       `${percent(saved, (total_cost ?? 0) + saved)} of the full price`,
     ],
     ['Runs', runs.toLocaleString('en'), `${errors} failed, ${pending} pending`],
@@ -197,12 +201,12 @@ function chartsOf(statistics: Statistics, groupName: string): UntimedChart[] {
   const ofTraces: UntimedChart = { title: 'Traces', form: 'bars', print: average, series: traces };
   const charts: readonly UntimedChart[] = [
     total.roots.runs > 0 ? ofTraces : { ...ofTraces, title: 'Runs', series: runs },
-    { title: `Latency of ${name}`, form: 'lines', print: duration, series: latencies },
-    { title: 'Tokens', form: 'bars', print: count, series: tokens },
+    { title: `Latency of ${name}`, form: 'lines', print: durationFigure, series: latencies },
+    { title: 'Tokens', form: 'bars', print: countFigure, series: tokens },
     {
       title: `Cost by ${groupName.toLowerCase()}`,
       form: 'bars',
-      print: cost,
+      print: costFigure,
       isRanked: true,
       series: costs(statistics),
     },
@@ -224,7 +228,7 @@ function costs({ total, buckets, groups }: Statistics): Series[] {
     [...parts, whole].map(({ usage }) => usage?.total_cost);
   const shown = groups
     .filter((group) => group.buckets?.some(({ usage }) => usage?.total_cost !== undefined))
-    .map((group) => ({ name: visible(group.group), column: columnOf(group.buckets ?? [], group) }));
+    .map((group) => ({ name: visibleText(group.group), column: columnOf(group.buckets ?? [], group) }));
   const others = columnOf(buckets, total).map((all = 0, at) => {
     const rest = shown.reduce((left, { column }) => left - (column[at] ?? 0), all);
     // Sums of floats are not exact.

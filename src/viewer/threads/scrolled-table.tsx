@@ -2,7 +2,7 @@ import type { Signal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
 import { useRef } from 'preact/hooks';
 import type { ThreadSummary } from '../../receiver/domain/run-view.ts';
-import { cachedShare, cost, count, orDash } from '../elements/figures.ts';
+import { cachedShare, costFigure, countFigure, orDash } from '../elements/figures.ts';
 import { useFocus } from '../elements/keys.ts';
 import { useOpenRows } from '../elements/rows.tsx';
 import { Table, type TableColumn, type TableProps } from '../elements/table.tsx';
@@ -20,8 +20,8 @@ interface ScrolledTableProps<Item> extends Omit<TableProps<Item>, 'rows'> {
 }
 
 export const USAGE_COLUMNS: readonly TableColumn<Pick<ThreadSummary, 'usage' | 'feedback'>>[] = [
-  { name: 'Tokens', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_tokens, count) },
-  { name: 'Cost', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_cost, cost) },
+  { name: 'Tokens', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_tokens, countFigure) },
+  { name: 'Cost', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_cost, costFigure) },
   { name: 'Cached', class: 'number optional', cell: ({ usage }) => cachedShare(usage) ?? '–' },
   { name: 'Feedback', class: 'optional', cell: ({ feedback }) => feedbackChips(feedback) },
 ];

@@ -4,10 +4,10 @@ import { api } from '../data/api.ts';
 import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
 import { Button, Link, Pending, Problem } from '../elements/controls.tsx';
-import { ago, duration, exact, millisecondsAt, orDash, useNow } from '../elements/figures.ts';
+import { ago, durationFigure, exact, millisecondsAt, orDash, useNow } from '../elements/figures.ts';
 import { StatusMark } from '../elements/icon.tsx';
 import type { TableColumn } from '../elements/table.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { previewOf } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
 import { RunList, useRunList } from '../list/run-list.ts';
@@ -22,8 +22,8 @@ const COLUMNS: readonly TableColumn<ThreadLine>[] = [
     name: 'Thread',
     class: 'clip',
     cell: ({ thread }) => (
-      <Link to={{ view: 'threads', thread }} title={visible(thread)}>
-        {visible(thread)}
+      <Link to={{ view: 'threads', thread }} title={visibleText(thread)}>
+        {visibleText(thread)}
       </Link>
     ),
   },
@@ -44,7 +44,7 @@ const COLUMNS: readonly TableColumn<ThreadLine>[] = [
       </time>
     ),
   },
-  { name: 'p50', class: 'number optional', cell: ({ latency_ms }) => orDash(latency_ms?.p50, duration) },
+  { name: 'p50', class: 'number optional', cell: ({ latency_ms }) => orDash(latency_ms?.p50, durationFigure) },
   ...USAGE_COLUMNS,
 ];
 
@@ -89,8 +89,8 @@ export function userFilter(user: string): string {
 
 export function UserLink({ user }: { user: string }): JSX.Element {
   return (
-    <Link to={{ view: 'threads', filter: userFilter(user) }} title={`Threads of ${visible(user)}`}>
-      {visible(user)}
+    <Link to={{ view: 'threads', filter: userFilter(user) }} title={`Threads of ${visibleText(user)}`}>
+      {visibleText(user)}
     </Link>
   );
 }

@@ -7,7 +7,7 @@ import type { ThreadSummary, TraceSummary } from '../../receiver/domain/run-view
 import type { Message } from '../../services/message.ts';
 import { api } from '../data/api.ts';
 import { condition } from '../data/filter.ts';
-import { changesOf, useLive } from '../data/live-value.ts';
+import { changesOfTrace, useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
 import { isMarkdown, toggle } from '../data/preferences.ts';
@@ -15,9 +15,9 @@ import { DeleteButton } from '../delete/delete-button.tsx';
 import { Button, CopyButton, Link, Pending, Problem } from '../elements/controls.tsx';
 import {
   cachedShare,
-  cost,
-  count,
-  duration,
+  costFigure,
+  countFigure,
+  durationFigure,
   exact,
   latencyOf,
   plural,
@@ -26,9 +26,9 @@ import {
 } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
-import { type Line, outcomeOf, RunList, useRestoredScroll, useRunList } from '../list/run-list.ts';
+import { type Line, RunList, shownOutcome, useRestoredScroll, useRunList } from '../list/run-list.ts';
 import { ConversationView } from '../payload/conversation-view.tsx';
 import { useVisible } from '../run/payload-section.tsx';
 import { failuresOf, ThreadList, UserLink } from './thread-list.tsx';
@@ -92,8 +92,8 @@ function ThreadBar({ id, summary }: { id: string; summary?: ThreadSummary }): JS
         <Icon name="back" />
         Threads
       </Link>
-      <h1 class="clip" title={visible(id)}>
-        {visible(id)}
+      <h1 class="clip" title={visibleText(id)}>
+        {visibleText(id)}
       </h1>
       <CopyButton text={() => id} label="Copy the thread id" />
       <DeleteButton label="Delete this thread" target={{ kind: 'thread', id }} />
@@ -116,11 +116,11 @@ function ThreadFigures({ summary }: { summary: ThreadSummary }): JSX.Element {
         {errors + failed_below > 0 && <li>{failuresOf(summary)}</li>}
         {latency_ms !== undefined && (
           <li title="Median and maximum latency of a turn">
-            p50 {duration(latency_ms.p50)}, max {duration(latency_ms.max)}
+            p50 {durationFigure(latency_ms.p50)}, max {durationFigure(latency_ms.max)}
           </li>
         )}
-        {usage?.total_tokens !== undefined && <li>{count(usage.total_tokens)} tokens</li>}
-        {usage?.total_cost !== undefined && <li title={usageTitle(usage)}>{cost(usage.total_cost)}</li>}
+        {usage?.total_tokens !== undefined && <li>{countFigure(usage.total_tokens)} tokens</li>}
+        {usage?.total_cost !== undefined && <li title={usageTitle(usage)}>{costFigure(usage.total_cost)}</li>}
         {usage?.cached_tokens !== undefined && <li title={usageTitle(usage)}>{cachedShare(usage)} cached</li>}
         <li title="Start of the first turn">since {exact(start_time).slice(0, -4)}</li>
       </ul>
@@ -132,7 +132,7 @@ function ThreadFigures({ summary }: { summary: ThreadSummary }): JSX.Element {
 /** A turn: the figures of its trace, the user's input and the answer. Reads the payloads when the turn becomes visible. */
 function Turn({ turn, number }: { turn: Line; number: number }): JSX.Element {
   const { id, trace_id, error, start_time, end_time, status } = turn;
-  const outcome = outcomeOf(turn);
+  const outcome = shownOutcome(turn);
   const element = useRef<HTMLLIElement>(null);
   const isVisible = useVisible(element);
   const nowMs = useNow(status === 'pending', TICK_MS);
@@ -144,23 +144,23 @@ function Turn({ turn, number }: { turn: Line; number: number }): JSX.Element {
     return { run, messages: messagesOfTurn(inputs, outputs) };
   };
   const key = isVisible ? [askedId, answeredId, end_time].join(' ') : undefined;
-  const { value, problem } = useLive(key, read, { isStale: changesOf(trace_id) });
+  const { value, problem } = useLive(key, read, { isStale: changesOfTrace(trace_id) });
   const usage = turn.trace?.usage;
   return (
     <li ref={element} class="turn">
       <header class="line small">
         <span>{number}</span>
         <StatusMark status={outcome} />
-        <Link to={{ trace: trace_id }} title={`Open the trace ${visible(turn.name)}`}>
+        <Link to={{ trace: trace_id }} title={`Open the trace ${visibleText(turn.name)}`}>
           <time dateTime={start_time}>{exact(start_time).slice(0, -4)}</time>
         </Link>
         <span>{latencyOf(turn, nowMs)}</span>
-        {usage?.total_tokens !== undefined && <span>{count(usage.total_tokens)} tokens</span>}
-        {usage?.total_cost !== undefined && <span title={usageTitle(usage)}>{cost(usage.total_cost)}</span>}
+        {usage?.total_tokens !== undefined && <span>{countFigure(usage.total_tokens)} tokens</span>}
+        {usage?.total_cost !== undefined && <span title={usageTitle(usage)}>{costFigure(usage.total_cost)}</span>}
         {feedbackChips(turn.trace?.feedback)}
       </header>
       <ConversationView messages={value?.messages ?? previewed(turn)} run={value?.run ?? turn} />
-      {error !== undefined && <p class={`box failed status-${outcome}`}>{visible(error)}</p>}
+      {error !== undefined && <p class={`box failed status-${outcome}`}>{visibleText(error)}</p>}
       {status === 'pending' && <p class="note">The turn has not ended.</p>}
       <Problem text={problem} />
     </li>

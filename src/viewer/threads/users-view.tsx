@@ -7,9 +7,9 @@ import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
-import { count, duration, orDash, plural } from '../elements/figures.ts';
+import { countFigure, durationFigure, orDash, plural } from '../elements/figures.ts';
 import type { TableColumn } from '../elements/table.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { EmptyState } from '../list/empty-state.tsx';
 import { ScrolledTable, USAGE_COLUMNS } from './scrolled-table.tsx';
 import { failuresOf, UserLink, userFilter } from './thread-list.tsx';
@@ -24,11 +24,11 @@ const COLUMNS: readonly TableColumn<GroupFigures>[] = [
   { name: 'User', class: 'clip', cell: ({ group }) => <UserLink user={group} /> },
   { name: 'Traces', class: 'number', cell: ({ roots }) => roots.runs.toLocaleString('en') },
   { name: 'Failed', class: 'number', cell: ({ roots }) => failuresOf(roots) },
-  { name: 'p50', class: 'number', cell: ({ roots }) => orDash(roots.latency_ms?.p50, duration) },
-  { name: 'p95', class: 'number optional', cell: ({ roots }) => orDash(roots.latency_ms?.p95, duration) },
+  { name: 'p50', class: 'number', cell: ({ roots }) => orDash(roots.latency_ms?.p50, durationFigure) },
+  { name: 'p95', class: 'number optional', cell: ({ roots }) => orDash(roots.latency_ms?.p95, durationFigure) },
   { name: 'Model calls', class: 'number optional', cell: ({ model_calls }) => model_calls.runs.toLocaleString('en') },
   ...USAGE_COLUMNS,
-  { name: UNPRICED, class: 'number optional', cell: (user) => orDash(user.unpriced_calls, count) },
+  { name: UNPRICED, class: 'number optional', cell: (user) => orDash(user.unpriced_calls, countFigure) },
   { name: 'Show', class: 'optional', cell: ({ group }) => <UserLinks user={group} /> },
 ];
 
@@ -66,7 +66,7 @@ function UserLinks({ user }: { user: string }): JSX.Element {
       <Link to={{ view: 'threads', filter }}>Threads</Link>
       <Link to={{ view: 'traces', filter }}>Traces</Link>
       <Link to={{ view: 'statistics', filter }}>Statistics</Link>
-      <DeleteButton label={`Delete the user ${visible(user)}`} target={{ kind: 'user', id: user }} />
+      <DeleteButton label={`Delete the user ${visibleText(user)}`} target={{ kind: 'user', id: user }} />
     </p>
   );
 }

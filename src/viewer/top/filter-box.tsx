@@ -10,7 +10,7 @@ import { Icon } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { lazy } from '../elements/lazy.tsx';
 import { Menu } from '../elements/menu.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { FilterModel } from './filter-model.ts';
 
 export function FilterRow(): JSX.Element {
@@ -21,7 +21,7 @@ export function FilterRow(): JSX.Element {
     <div class="filter-row">
       <ProjectSelect projects={model.projects.value.value?.items ?? []} />
       {project !== undefined && (
-        <DeleteButton label={`Delete the project ${visible(project)}`} target={{ kind: 'project', id: project }} />
+        <DeleteButton label={`Delete the project ${visibleText(project)}`} target={{ kind: 'project', id: project }} />
       )}
       <Menu name="Time" icon="time" value={nameOfRange(rangeIn(filter))} panel={<TimePanel />} />
       <FilterBox model={model} />
@@ -40,10 +40,10 @@ function ProjectSelect({ projects }: { projects: readonly ProjectSummary[] }): J
       onChange={({ currentTarget }) => go({ project: currentTarget.value === '' ? undefined : currentTarget.value })}
     >
       <option value="">All projects</option>
-      {isUnknown && <option value={project}>{visible(project)}</option>}
+      {isUnknown && <option value={project}>{visibleText(project)}</option>}
       {projects.map(({ name, traces }) => (
         <option key={name} value={name}>
-          {visible(name)} ({traces.toLocaleString('en')})
+          {visibleText(name)} ({traces.toLocaleString('en')})
         </option>
       ))}
     </select>
@@ -102,7 +102,7 @@ function FilterBox({ model }: { model: FilterModel }): JSX.Element {
               model.accept(suggestion);
             }}
           >
-            <code>{visible(suggestion.text)}</code>
+            <code>{visibleText(suggestion.text)}</code>
             <span class="note">{suggestion.about}</span>
           </div>
         ))}
@@ -112,7 +112,7 @@ function FilterBox({ model }: { model: FilterModel }): JSX.Element {
 }
 
 function Chip({ term, edit, remove }: { term: FilterTerm; edit: () => void; remove: () => void }): JSX.Element {
-  const text = visible(term.text);
+  const text = visibleText(term.text);
   return (
     <span class={term.problem === undefined ? 'chip term' : 'chip term bad'} title={term.problem}>
       <Button text={text} class="clip" onClick={edit} aria-label={`Edit ${text}`} />

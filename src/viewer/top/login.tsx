@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { api, isLocked, problemOf, readPermission } from '../data/api.ts';
-import { listen } from '../data/changes.ts';
+import { listenForChanges } from '../data/changes.ts';
 import { Button, Problem } from '../elements/controls.tsx';
 
 const problem: Signal<string | undefined> = signal(undefined);
@@ -47,5 +47,5 @@ async function logIn(key: string): Promise<void> {
   problem.value = undefined;
   isLocked.value = false;
   void readPermission();
-  void listen();
+  void listenForChanges();
 }

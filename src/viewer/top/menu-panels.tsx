@@ -7,7 +7,7 @@ import { columnIds, preference } from '../data/preferences.ts';
 import { LATEST, rangeIn, type StartRange, withRange } from '../data/time-range.ts';
 import { Button, CopyButton, Link, Toggle } from '../elements/controls.tsx';
 import { exact } from '../elements/figures.ts';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { columnsOf, selectedColumns } from '../list/columns.tsx';
 
 export function TimePanel(): JSX.Element {
@@ -82,12 +82,12 @@ export function ViewsPanel(): JSX.Element {
         {views.map((view) => (
           <li key={view.name} class="line">
             <Link to={readAddress(view.url.slice(1))} aria-current={view.url === url ? 'page' : undefined}>
-              {visible(view.name)}
+              {visibleText(view.name)}
             </Link>
             <Button
               icon="close"
               class=""
-              aria-label={`Delete the view ${visible(view.name)}`}
+              aria-label={`Delete the view ${visibleText(view.name)}`}
               onClick={() => store(without(view.name))}
             />
           </li>

@@ -1,5 +1,5 @@
 import type { Suggestion as StoredValue } from '../../receiver/domain/query.ts';
-import { condition, KEYS, metadataCondition, quoted } from '../data/filter.ts';
+import { condition, filterValue, KEYS, metadataCondition } from '../data/filter.ts';
 
 /** A condition, or the beginning of a condition, that completes the typed text. */
 export interface Suggestion {
@@ -40,7 +40,7 @@ export function unfinishedIn(text: string): Unfinished | undefined {
   }
   if (map === undefined) return undefined;
   const complete = (value: string) => ({
-    text: `${not}${map}.${quoted(value)}${map === 'meta' ? '=' : ''}`,
+    text: `${not}${map}.${filterValue(value)}${map === 'meta' ? '=' : ''}`,
     isComplete: false,
   });
   return { field: map, typed, fixed: [], complete };

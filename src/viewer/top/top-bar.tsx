@@ -6,7 +6,7 @@ import { address, compared } from '../data/navigation.ts';
 import { Button, Link, Problem, ThemeButton } from '../elements/controls.tsx';
 import { openDialog } from '../elements/dialog.tsx';
 import { lazy } from '../elements/lazy.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { FilterRow } from './filter-box.tsx';
 import { importFile } from './import-file.ts';
 
@@ -91,7 +91,7 @@ function ComparedChip(): JSX.Element | null {
   };
   return (
     <span class="chip term" role="status">
-      <span class="clip">Compare {visible(compared.value.name)} with … (c)</span>
+      <span class="clip">Compare {visibleText(compared.value.name)} with … (c)</span>
       <Button icon="close" class="" aria-label="Cancel the comparison" onClick={cancel} />
     </span>
   );

@@ -102,13 +102,13 @@ function repeatKey({ run, parent, end }: Branch, index: number): string | undefi
 /** What a run does, which decides its colour and where its time is counted. */
 export type Kind = 'model' | 'tool' | 'other';
 
-export function kindOf({ run_type: type }: RunOutline): Kind {
+export function runKind({ run_type: type }: RunOutline): Kind {
   if (type === 'llm' || type === 'embedding') return 'model';
   return type === 'tool' || type === 'retriever' ? 'tool' : 'other';
 }
 
 /** Returns the message of the deepest cause in the headline of an error, without the name of its class. */
-export function messageOf(headline: string): string {
+export function innermostMessage(headline: string): string {
   return (headline.split(' ← ').at(-1) ?? '').replace(/^[A-Z][\w.$]*: (?=\S)/, '');
 }
 

@@ -10,9 +10,9 @@ import { DeleteButton } from '../delete/delete-button.tsx';
 import { Button, Command, CopyButton, Link, ThemeButton, Toggle } from '../elements/controls.tsx';
 import {
   ago,
-  cost,
-  count,
-  duration,
+  costFigure,
+  countFigure,
+  durationFigure,
   exact,
   latencyOf,
   millisecondsAt,
@@ -23,9 +23,9 @@ import {
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { Menu } from '../elements/menu.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { AddToSet } from '../sets/add-to-set.tsx';
-import { messageOf, useAxis } from './run-tree.ts';
+import { innermostMessage, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
 const TICK_MS = 1_000;
@@ -46,8 +46,8 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
           {ORIGINS[address.value.view] ?? 'Traces'}
         </Link>
       )}
-      <h1 class="clip" title={visible(root?.name ?? '')}>
-        {visible(root?.name ?? '')}
+      <h1 class="clip" title={visibleText(root?.name ?? '')}>
+        {visibleText(root?.name ?? '')}
       </h1>
       <Outcome model={model} />
       <TraceFigures model={model} />
@@ -136,8 +136,8 @@ function Outcome({ model }: { model: TraceModel }): JSX.Element | null {
   if (outcome === undefined) return null;
   if (failed === undefined || !isFailure(outcome)) return <StatusMark status={outcome} />;
   const { error, trace } = model.summary.value.value ?? {};
-  const text = messageOf(failed.error ?? error ?? `${failed.name} failed`);
-  const title = `${outcome === 'error' ? 'error' : `${trace?.errors} failed below`}: ${visible(text)}`;
+  const text = innermostMessage(failed.error ?? error ?? `${failed.name} failed`);
+  const title = `${outcome === 'error' ? 'error' : `${trace?.errors} failed below`}: ${visibleText(text)}`;
   return (
     <button type="button" class={`status pill status-${outcome}`} title={title} onClick={() => model.select(failed.id)}>
       <Icon name={outcome} />
@@ -162,7 +162,7 @@ function TraceFigures({ model }: { model: TraceModel }): JSX.Element {
   const startTime = root?.start_time ?? '';
   return (
     <ul class="figures clip small">
-      <li>{root?.status === 'pending' ? `running for ${latencyOf(root, nowMs)}` : duration(lengthMs)}</li>
+      <li>{root?.status === 'pending' ? `running for ${latencyOf(root, nowMs)}` : durationFigure(lengthMs)}</li>
       {runs > 0 && <li>{plural(runs, 'run')}</li>}
       {errors > 0 && failed !== undefined && !isFailure(model.outcome.value) && (
         <li>
@@ -170,9 +170,9 @@ function TraceFigures({ model }: { model: TraceModel }): JSX.Element {
         </li>
       )}
       {pending > 0 && <li>{pending} pending</li>}
-      {tokens > 0 && <li title={usageTitle(usage)}>{count(tokens)} tokens</li>}
-      {dollars > 0 && <li title={usageTitle(usage)}>{cost(dollars)}</li>}
-      {project !== undefined && <li>{visible(project)}</li>}
+      {tokens > 0 && <li title={usageTitle(usage)}>{countFigure(tokens)} tokens</li>}
+      {dollars > 0 && <li title={usageTitle(usage)}>{costFigure(dollars)}</li>}
+      {project !== undefined && <li>{visibleText(project)}</li>}
       <li title={exact(startTime)}>{ago(millisecondsAt(startTime), agoMs)}</li>
       {saved !== undefined && <li>saved {exact(saved.savedMs).slice(0, -7)}</li>}
       {(saved?.omittedRuns ?? 0) > 0 && <li class="bad">without {plural(saved?.omittedRuns ?? 0, 'run')}</li>}

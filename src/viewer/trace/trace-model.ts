@@ -4,8 +4,8 @@ import { type FoldedRuns, foldedCalls } from '../../receiver/domain/call-records
 import { derivedTools, type TreeRun, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline, TraceOutcome, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { condition, searchWords } from '../../receiver/filter/parser.ts';
-import { ApiError, api } from '../data/api.ts';
-import { changesOf, LiveValue } from '../data/live-value.ts';
+import { api, ReceiverError } from '../data/api.ts';
+import { changesOfTrace, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { isInternalShown } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
@@ -88,8 +88,8 @@ export class TraceModel {
 
   constructor(id: string) {
     this.id = id;
-    this.content = new LiveValue((signal) => readTrace(id, signal), { isStale: changesOf(id) });
-    this.summary = new LiveValue((signal) => readSummary(id, signal), { isStale: changesOf(id) });
+    this.content = new LiveValue((signal) => readTrace(id, signal), { isStale: changesOfTrace(id) });
+    this.summary = new LiveValue((signal) => readSummary(id, signal), { isStale: changesOfTrace(id) });
     this.#stopSearch = effect(() => {
       const text = this.search.value.trim();
       if (text.length < SEARCH_LENGTH_MIN) return;
@@ -210,7 +210,7 @@ async function readTrace(id: string, signal: AbortSignal): Promise<readonly RunO
   try {
     return (await api.trace(id, signal)).items;
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return [];
+    if (error instanceof ReceiverError && error.status === 404) return [];
     throw error;
   }
 }

@@ -3,13 +3,22 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { sourcesOf } from '../../receiver/domain/call-records.ts';
 import { address } from '../data/navigation.ts';
 import { Button, Toggle } from '../elements/controls.tsx';
-import { cost, count, duration, latencyOf, millisecondsAt, percent, plural, usageTitle } from '../elements/figures.ts';
+import {
+  costFigure,
+  countFigure,
+  durationFigure,
+  latencyOf,
+  millisecondsAt,
+  percent,
+  plural,
+  usageTitle,
+} from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { elementIdOf, isNarrow, onRow, Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
-import { visible } from '../elements/visible-text.ts';
+import { visibleText } from '../elements/visible-text.ts';
 import { InternalToggle } from '../run/run-facts.tsx';
-import { type Axis, type Branch, kindOf, lengthMsOf, messageOf, useAxis } from './run-tree.ts';
+import { type Axis, type Branch, innermostMessage, lengthMsOf, runKind, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 import { Went } from './went.tsx';
 
@@ -88,7 +97,7 @@ function tickStep(lengthMs: number): number {
 /** Labels of the time axis. */
 function Ticks({ lengthMs, step }: { lengthMs: number; step: number }): JSX.Element {
   const ticks = Array.from({ length: Math.floor(lengthMs / step) + 1 }, (_, index) => index * step);
-  const labels = ticks.map(duration);
+  const labels = ticks.map(durationFigure);
   return (
     <span class="lane ticks" aria-hidden="true">
       {labels.map(
@@ -149,12 +158,12 @@ function TraceRow({ model, branch, index, row, axis }: RowProps & { row: number;
     >
       <RowName model={model} branch={branch} index={index} />
       <div class="number tokens" role="gridcell" title={usageTitle(run.usage)}>
-        {tokens > 0 && count(tokens)}
+        {tokens > 0 && countFigure(tokens)}
       </div>
       <div class="number" role="gridcell" title={usageTitle(run.usage)}>
         {dollars > 0 && (
           <span class="meter cost" style={{ '--of': isParent ? 0 : (dollars / (root.dollars || dollars)) * 100 }}>
-            {cost(dollars)}
+            {costFigure(dollars)}
           </span>
         )}
       </div>
@@ -168,11 +177,11 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
   const { run, end, isOrphan } = branch;
   const depth = model.depthOf(index);
   const records = model.recordsOf(run.id);
-  const sources = visible(sourcesOf(records).slice(0, NAME_LENGTH_MAX));
+  const sources = visibleText(sourcesOf(records).slice(0, NAME_LENGTH_MAX));
   const repeats = model.repeatCounts.value.get(run.id) ?? 0;
   const status = (index === 0 ? model.outcome.value : undefined) ?? run.status;
   const isCollapsed = model.isCollapsed(run.id);
-  const name = visible(run.name.slice(0, NAME_LENGTH_MAX));
+  const name = visibleText(run.name.slice(0, NAME_LENGTH_MAX));
   const percentOfColumn = (depth / Math.max(1, model.tree.value.depthMax)) * INDENT_PERCENT_MAX;
   const isUnfolded = model.unfolded.value.has(run.id);
   const toggleFolded = (): void => model.toggleFolded(run.id);
@@ -189,15 +198,15 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
       ) : (
         <span class="fold" />
       )}
-      <span class={`kind kind-${kindOf(run)}`} title={visible(run.run_type)}>
+      <span class={`kind kind-${runKind(run)}`} title={visibleText(run.run_type)}>
         <Icon name={run.run_type} />
       </span>
       <span class="run-name clip" title={name}>
         {name}
       </span>
       {run.model !== undefined && run.model !== run.name && (
-        <span class="note model clip" title={visible(run.model)}>
-          {visible(run.model)}
+        <span class="note model clip" title={visibleText(run.model)}>
+          {visibleText(run.model)}
         </span>
       )}
       {run.derived !== undefined && <DerivedMark />}
@@ -227,8 +236,8 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
       )}
       {status !== 'success' && <StatusMark status={status} isShort={run.error !== undefined || index === 0} />}
       {run.error !== undefined && (
-        <span class="bad clip small" title={visible(run.error)}>
-          {visible(messageOf(run.error))}
+        <span class="bad clip small" title={visibleText(run.error)}>
+          {visibleText(innermostMessage(run.error))}
         </span>
       )}
     </div>
@@ -250,12 +259,12 @@ function Lane(props: { branch: Branch; axis: Axis; whole: Branch | undefined }):
   const endMs = branch.endMs ?? (run.status === 'pending' ? Number.POSITIVE_INFINITY : startMs);
   const [left = 0, right = 0] = [percentAt(axis, startMs), percentAt(axis, endMs)].toSorted((a, b) => a - b);
   const firstTokenAt = run.first_token_time === undefined ? Number.NaN : millisecondsAt(run.first_token_time);
-  const label = `First token after ${duration(firstTokenAt - startMs)}`;
+  const label = `First token after ${durationFigure(firstTokenAt - startMs)}`;
   return (
     <>
       <div class="lane" role="gridcell">
         <span
-          class={`bar kind-${kindOf(run)} bar-${run.derived === undefined ? run.status : 'derived'}`}
+          class={`bar kind-${runKind(run)} bar-${run.derived === undefined ? run.status : 'derived'}`}
           style={{ '--from': left, '--for': right - left }}
         />
         {right - left >= MARKED_PERCENT_MIN && firstTokenAt >= startMs && (

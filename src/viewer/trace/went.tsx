@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Button } from '../elements/controls.tsx';
-import { cost, duration, percent, plural } from '../elements/figures.ts';
-import { visible } from '../elements/visible-text.ts';
-import { type Kind, kindOf, type RunTree } from './run-tree.ts';
+import { costFigure, durationFigure, percent, plural } from '../elements/figures.ts';
+import { visibleText } from '../elements/visible-text.ts';
+import { type Kind, type RunTree, runKind } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
 /** How strong the colour of each call is that the costs name. */
@@ -25,12 +25,12 @@ interface Part {
 /** Shows which kinds of runs took the time of a trace, and which calls its money. */
 export function Went({ model }: { model: TraceModel }): JSX.Element {
   const tree = model.tree.value;
-  const times = useMemo(() => timesOf(tree), [tree]);
+  const times = useMemo(() => partsOfTime(tree), [tree]);
   const costs = useMemo(() => costsOf(tree), [tree]);
   return (
     <div class="went">
-      <Strip title="Where the time went" parts={times} print={duration} />
-      <Strip title="Where the money went" parts={costs} print={cost} select={(id) => model.select(id)} />
+      <Strip title="Where the time went" parts={times} print={durationFigure} />
+      <Strip title="Where the money went" parts={costs} print={costFigure} select={(id) => model.select(id)} />
       <ul class="legend note">
         <li>
           <span class="swatch path" />
@@ -91,9 +91,9 @@ function Strip(props: {
  * Splits the time of a trace. A moment belongs to model calls if a model call is open, otherwise to tools if a tool is open,
  * otherwise to none of both. Derived tools do not count, because it is unknown how long they took.
  */
-export function timesOf({ branches, startMs, endMs }: RunTree): Part[] {
+export function partsOfTime({ branches, startMs, endMs }: RunTree): Part[] {
   const edges = branches.flatMap(({ run, startMs: from, endMs: to = from }) => {
-    const kind = kindOf(run);
+    const kind = runKind(run);
     return kind === 'other' || run.derived !== undefined || to <= from
       ? []
       : [
@@ -122,7 +122,7 @@ export function costsOf({ branches }: RunTree): Part[] {
   });
   const whole = branches[0]?.dollars ?? 0;
   const parts = calls.map(({ run: { id, name }, amount }, index) => ({
-    name: calls.length === 1 ? visible(name) : `call ${index + 1}: ${visible(name)}`,
+    name: calls.length === 1 ? visibleText(name) : `call ${index + 1}: ${visibleText(name)}`,
     ...{ amount, id },
   }));
   parts.sort((a, b) => b.amount - a.amount);

@@ -1,7 +1,7 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { ignoreRejection } from '../../../base/guard.ts';
 import { type CallOptions, TEXT_OPTION, TIMEOUT } from '../../client-options.ts';
-import { type Arguments, callOf, type Endpoint } from '../../endpoint.ts';
+import { type Arguments, type Endpoint, preparedCall } from '../../endpoint.ts';
 import { tracedStream } from '../../tracing.ts';
 import { type AgentService, recordedInputs } from '../agent-service.ts';
 import { RunFailedError } from '../errors.ts';
@@ -198,7 +198,7 @@ export async function openRunStream<Values>(
   endpoint: Endpoint,
   args: Arguments,
 ): Promise<RunStream<Values>> {
-  const call = callOf(endpoint, args);
+  const call = preparedCall(endpoint, args);
   const { lastEventId, idleTimeoutMs = service.idleTimeoutMs } = call.own as StreamOptions;
   const open = async (headers: Record<string, string>, trace?: StreamTrace): Promise<RunStream<Values>> => {
     const options = { lastEventId, idleTimeoutMs, trace };

@@ -3,7 +3,7 @@ import { FUNCTION } from '../../../config/checker.ts';
 import { nodeModule } from '../../../platform/node.ts';
 import { Api, type ApiResponse } from '../../api.ts';
 import { type CallOptions, type ClientOptions, callOptionsOf, preSignedUrl } from '../../client-options.ts';
-import { callOf, type Endpoint, type PreparedCall } from '../../endpoint.ts';
+import { type Endpoint, type PreparedCall, preparedCall } from '../../endpoint.ts';
 import { ApiError } from '../../errors.ts';
 import { tracedCall } from '../../tracing.ts';
 import type { ControlPlaneApi } from '../control-plane-api.ts';
@@ -89,7 +89,7 @@ export class SourceUpload {
   }
 
   async send(deploymentId: string, path: string | URL, given: UploadSourceOptions = {}): Promise<UploadedSource> {
-    const { name, ids, own, options = {} } = callOf(UPLOAD_SOURCE, { ids: [deploymentId], options: given });
+    const { name, ids, own, options = {} } = preparedCall(UPLOAD_SOURCE, { ids: [deploymentId], options: given });
     const onProgress = own.onProgress as UploadSourceOptions['onProgress'];
     const inputs = (): Record<string, unknown> => ({ ...ids, source: String(path) });
     return tracedCall({ name, runType: 'tool', inputs }, async () => {
@@ -112,7 +112,7 @@ export class SourceUpload {
 
   async #requestUrl(deploymentId: string, options: CallOptions | undefined): Promise<ReceivedUrl> {
     const request = async (isVersioned: boolean): Promise<ReceivedUrl> => {
-      const call = callOf(isVersioned ? UPLOAD_URL : UNVERSIONED_UPLOAD_URL, { ids: [deploymentId], options });
+      const call = preparedCall(isVersioned ? UPLOAD_URL : UNVERSIONED_UPLOAD_URL, { ids: [deploymentId], options });
       // The upload URL is a credential, so it is not recorded.
       const response = await this.#api.traced<UploadUrl>(call, () => ({}));
       this.#isVersioned = isVersioned;

@@ -3,7 +3,7 @@ import { grouped } from '../../domain/grouped.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { AttachmentInfo } from '../../domain/run-view.ts';
 import { refuseManyAttachments } from '../store.ts';
-import { type ClickHouse, type InsertRow, sql, string, uuid, uuids } from './connection.ts';
+import { type ClickHouse, type InsertRow, sql, string, uuidParam, uuids } from './connection.ts';
 import type { Place } from './messages.ts';
 
 /** Size of a chunk in bytes. As base64, a chunk has 1 MiB. Must be a multiple of 3. */
@@ -78,7 +78,7 @@ export async function readAttachment(
 ): Promise<Attachment | undefined> {
   const rows = await db.rows<{ mime_type: string; data: string; received_us: number }>(
     sql`SELECT mime_type, data, received_us FROM attachments
-      WHERE tenant = ${string(tenant)} AND run = ${uuid(runId)} AND name = ${string(name)}
+      WHERE tenant = ${string(tenant)} AND run = ${uuidParam(runId)} AND name = ${string(name)}
       ORDER BY chunk, received_us DESC LIMIT 1 BY chunk`,
   );
   const [first] = rows;

@@ -40,7 +40,7 @@ export class ClickHouseChanges implements ChangeFeed {
   readonly #db: ClickHouse;
   readonly #clock: StoreClock;
   readonly #subscribers = new Subscribers();
-  /** Time of each change that was reported, by key (see `keyOf`). */
+  /** Time of each change that was reported, by key (see `groupKeyText`). */
   readonly #reported = new Map<string, number>();
   #polledUs = 0;
   #timer: NodeJS.Timeout | undefined;

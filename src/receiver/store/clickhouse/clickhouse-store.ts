@@ -16,7 +16,7 @@ import { StoreClock } from './clock.ts';
 import { ClickHouse, sql } from './connection.ts';
 import { ClickHouseDeletions, readRemovable } from './deletion.ts';
 import { Derivation } from './derivation.ts';
-import { addFeedback, readFeedback, readFeedbackWithId, removeFeedback } from './feedback.ts';
+import { insertFeedback, readFeedback, readFeedbackWithId, removeFeedback } from './feedback.ts';
 import {
   addTokenSecret,
   ClickHouseKeys,
@@ -242,7 +242,7 @@ export class ClickHouseStore implements Store {
   }
 
   async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
-    const trace = await addFeedback(this.#db, scope, feedback, this.#clock.nowUs());
+    const trace = await insertFeedback(this.#db, scope, feedback, this.#clock.nowUs());
     if (trace !== undefined) await this.#changes.add(scope.tenant, [trace]);
     return trace !== undefined;
   }

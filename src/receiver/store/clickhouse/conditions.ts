@@ -9,7 +9,7 @@ import {
   isUsage,
   ofText,
   conditionOf as translated,
-  within,
+  withinBounds,
 } from '../../filter/sql.ts';
 import { float, integer, type Param, type Sql, sql, string, uuids } from './connection.ts';
 
@@ -17,7 +17,7 @@ import { float, integer, type Param, type Sql, sql, string, uuids } from './conn
 type UsageOf = 'run' | 'trace';
 
 /** Translates a filter, except its `search`, into a condition on the rows of `runs FINAL`. */
-export function conditionOf(tenant: string, filter: RunFilter, usage: UsageOf = 'run'): Sql {
+export function rowCondition(tenant: string, filter: RunFilter, usage: UsageOf = 'run'): Sql {
   const dialect = dialectFor(tenant, filter, usage);
   return all([
     insideOf(tenant, filter),
@@ -114,7 +114,7 @@ function ofFeedback({ key = '', values, bounds = [] }: Comparison, tenant: strin
   const where = all([
     sql`tenant = ${string(tenant)}`,
     sql`key = ${string(key)}`,
-    within('score', bounds, SPELLING),
+    withinBounds('score', bounds, SPELLING),
     ...(values === undefined ? [] : [ofTexts('texts', values)]),
   ]);
   return sql`id IN (SELECT run FROM feedback FINAL WHERE ${where})`;

@@ -151,7 +151,7 @@ export function sql(text: string | TemplateStringsArray, ...parts: readonly (Par
 
 export const string = (value: string): Param => ({ type: 'String', value });
 export const strings = (value: readonly string[]): Param => ({ type: 'Array(String)', value });
-export const uuid = (value: string): Param => ({ type: 'UUID', value });
+export const uuidParam = (value: string): Param => ({ type: 'UUID', value });
 export const uuids = (value: readonly string[]): Param => ({ type: 'Array(UUID)', value });
 export const integer = (value: number): Param => ({ type: 'Int64', value });
 export const integers = (value: readonly number[]): Param => ({ type: 'Array(Int64)', value });

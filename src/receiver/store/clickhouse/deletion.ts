@@ -10,7 +10,7 @@ import type { ChangedTrace } from '../subscribers.ts';
 import { type ClickHouseChanges, PROJECTS } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { insideOf } from './conditions.ts';
-import { type ClickHouse, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
+import { type ClickHouse, integer, type Sql, sql, string, uuidParam, uuids } from './connection.ts';
 import { type Group, type GroupKey, inGroups, versionAfter } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { OTHERS_US } from './sweep.ts';
@@ -170,7 +170,7 @@ const DELETED = sql`trace AS id, groupUniqArray(group_id) AS group_ids, ${PROJEC
 function coveredTraces({ tenant, project, target: { kind, id }, atMs }: Deletion, columns: Sql): Sql {
   const ofTenant = insideOf(tenant, { projects: [] });
   const ofTarget = (): Sql[] => {
-    if (kind === 'trace') return [sql`trace = ${uuid(id)}`];
+    if (kind === 'trace') return [sql`trace = ${uuidParam(id)}`];
     // Reading the project of every run takes less time than finding the many traces of a project, and then their runs.
     if (kind === 'project') return [];
     return [sql`trace IN (SELECT trace FROM runs FINAL WHERE ${ofTenant} AND ${sql(kind)} = ${string(id)})`];

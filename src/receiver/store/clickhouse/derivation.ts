@@ -7,7 +7,7 @@ import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { type ClickHouse, inParts, QueryLimitError } from './connection.ts';
 import type { ClickHouseDeletions } from './deletion.ts';
-import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type StoredGroup, stepsOf } from './groups.ts';
+import { GROUP_MESSAGES_MAX, type GroupKey, groupKeyText, type StoredGroup, stepsOf } from './groups.ts';
 import { RowWriter } from './run-row.ts';
 import {
   earlierPositionUs,
@@ -124,7 +124,7 @@ export class Derivation {
   add(groups: readonly GroupKey[]): void {
     const addedMs = performance.now();
     for (const { tenant, group_id } of groups) {
-      const key = keyOf({ tenant, group_id });
+      const key = groupKeyText({ tenant, group_id });
       if (!this.#due.has(key) && !this.#left.has(key) && this.#due.size < DUE_MAX)
         this.#due.set(key, { tenant, group_id, addedMs, dueMs: this.#pausedUntilMs.get(key) ?? 0 });
     }
@@ -167,7 +167,7 @@ export class Derivation {
       const nowMs = performance.now();
       for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
       for (const group of step) {
-        this.#pausedUntilMs.set(keyOf(group), nowMs + PAUSE_MS + Math.min(group.messages, GROUP_MESSAGES_MAX));
+        this.#pausedUntilMs.set(groupKeyText(group), nowMs + PAUSE_MS + Math.min(group.messages, GROUP_MESSAGES_MAX));
       }
       onDerived?.(step);
     }
@@ -183,8 +183,8 @@ export class Derivation {
 
   /** Returns whether a group that was derived recently can be derived again or, if there is none, whether a write succeeds. */
   async #isClickHouseWorking(failing: readonly GroupKey[]): Promise<boolean> {
-    const names = new Set(failing.map(keyOf));
-    const other = this.#derived.find((group) => !names.has(keyOf(group)));
+    const names = new Set(failing.map(groupKeyText));
+    const other = this.#derived.find((group) => !names.has(groupKeyText(group)));
     // Without another group, a short fault of all reads would look like one of these groups.
     if (this.#left.size >= LEFT_MAX || (other === undefined && this.#failures === 1)) return false;
     try {
@@ -200,7 +200,7 @@ export class Derivation {
       error instanceof QueryLimitError ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
     diagnostics.warn(`lists do not show the changes of trace ${group_id}, because ${reason}`);
     const dueMs = performance.now() + LEFT_MS;
-    this.#left.set(keyOf({ tenant, group_id }), {
+    this.#left.set(groupKeyText({ tenant, group_id }), {
       tenant,
       group_id,
       dueMs,
@@ -272,7 +272,7 @@ export class Derivation {
         position: -1,
       };
       const found = await this.#foundIn(this.#sweptUs - OVERLAP_US, range);
-      await this.#deriveParts(found.filter((group) => !this.#left.has(keyOf(group))));
+      await this.#deriveParts(found.filter((group) => !this.#left.has(groupKeyText(group))));
       const last = found[GROUPS_MAX - 1] && found.at(-1);
       this.#range = last && { ...range, position: last.position };
       if (last === undefined) this.#sweptUs = range.untilUs;
@@ -291,12 +291,12 @@ export class Derivation {
 
   /** Derives groups that are due. Returns false if no group was due. */
   async #deriveSome(nowMs: number): Promise<boolean> {
-    const due = new Map(this.#nextGroups(nowMs).map((group) => [keyOf(group), group]));
+    const due = new Map(this.#nextGroups(nowMs).map((group) => [groupKeyText(group), group]));
     const { size } = due;
     for (const key of due.keys()) this.#due.delete(key);
     try {
       await this.#deriveParts([...due.values()], (keys) => {
-        for (const key of keys) due.delete(keyOf(key));
+        for (const key of keys) due.delete(groupKeyText(key));
       });
     } catch (error) {
       for (const [key, group] of due) if (!this.#left.has(key)) this.#due.set(key, group);

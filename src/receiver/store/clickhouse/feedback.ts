@@ -5,7 +5,7 @@ import type { Scope } from '../../domain/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import { insideOf } from './conditions.ts';
-import { type ClickHouse, type Query, sql, string, uuid, uuids } from './connection.ts';
+import { type ClickHouse, type Query, sql, string, uuidParam, uuids } from './connection.ts';
 import { deleteWhere } from './deletion.ts';
 import { type Group, type GroupKey, readGroups, stepsOf } from './groups.ts';
 import { groupsOf, readRow } from './reads.ts';
@@ -14,7 +14,7 @@ import { groupsOf, readRow } from './reads.ts';
  * Stores feedback on a run. New feedback with the same id replaces the old feedback, but keeps its creation time and
  * position. Returns the run's trace, or undefined if the run is unknown.
  */
-export async function addFeedback(
+export async function insertFeedback(
   db: ClickHouse,
   { tenant }: Scope,
   feedback: Feedback,
@@ -24,7 +24,7 @@ export async function addFeedback(
   const found = await groupOfRun(db, tenant, runId);
   if (found === undefined) return undefined;
   const { group_id, trace } = found;
-  const ofRun = sql`tenant = ${string(tenant)} AND group_id = ${uuid(group_id)} AND run = ${uuid(runId)}`;
+  const ofRun = sql`tenant = ${string(tenant)} AND group_id = ${uuidParam(group_id)} AND run = ${uuidParam(runId)}`;
   const select = sql`SELECT created_at, n FROM feedback FINAL WHERE ${ofRun} AND id = ${string(id)}`;
   const [earlier] = await db.rows<{ created_at: string; n: number }>(select);
   const { created_at, n } = earlier ?? { created_at: feedback.created_at, n: changedUs };
@@ -76,7 +76,7 @@ export async function removeFeedback(
   { id, run_id: runId }: Pick<Feedback, 'id' | 'run_id'>,
 ): Promise<ChangedTrace | undefined> {
   const group = await groupOfRun(db, tenant, runId);
-  const where = sql`tenant = ${string(tenant)} AND run = ${uuid(runId)} AND id = ${string(id)}`;
+  const where = sql`tenant = ${string(tenant)} AND run = ${uuidParam(runId)} AND id = ${string(id)}`;
   const isFound = (await db.rows(sql`SELECT 1 FROM feedback WHERE ${where} LIMIT 1`)).length > 0;
   if (group === undefined || !isFound) return undefined;
   await deleteWhere(db, 'feedback', where, 'now');

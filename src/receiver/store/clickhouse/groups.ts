@@ -4,8 +4,8 @@ import { PATCH } from '../../domain/identity.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { all } from '../../filter/sql.ts';
-import { type ClickHouse, integer, type Param, QueryLimitError, type Sql, sql, uuid } from './connection.ts';
-import { type GroupRun, MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
+import { type ClickHouse, integer, type Param, QueryLimitError, type Sql, sql, uuidParam } from './connection.ts';
+import { type GroupRun, MESSAGE_COLUMNS, type MessageRow, mergedRun, TOMBSTONE } from './messages.ts';
 import { keysIn } from './places.ts';
 
 /** The messages of a trace. */
@@ -73,8 +73,8 @@ export async function* readGroups(
     yield await groupOf(first, slicesOf(db, first), prices);
     return;
   }
-  const groups = new Map(step.map((group) => [keyOf(group), group]));
-  const byGroup = grouped(await readRows(db, inGroups(step)), keyOf);
+  const groups = new Map(step.map((group) => [groupKeyText(group), group]));
+  const byGroup = grouped(await readRows(db, inGroups(step)), groupKeyText);
   for await (const [key, own] of inTurns(byGroup)) {
     byGroup.delete(key);
     yield await groupOf(groups.get(key) ?? first, [own], prices);
@@ -130,14 +130,14 @@ async function* slicesOf(db: ClickHouse, group: StoredGroup): AsyncGenerator<Gro
   for (let at = 0; at <= ends.length; at += 1) {
     const [after, until] = [ends[at - 1], ends[at]];
     const range = [
-      ...(after === undefined ? [] : [sql`toUInt128(id) > toUInt128(${uuid(after.id)})`]),
-      ...(until === undefined ? [] : [sql`toUInt128(id) <= toUInt128(${uuid(until.id)})`]),
+      ...(after === undefined ? [] : [sql`toUInt128(id) > toUInt128(${uuidParam(after.id)})`]),
+      ...(until === undefined ? [] : [sql`toUInt128(id) <= toUInt128(${uuidParam(until.id)})`]),
     ];
     yield await readRows(db, all([stored, ...range]));
   }
 }
 
-export function keyOf({ tenant, group_id }: GroupKey): string {
+export function groupKeyText({ tenant, group_id }: GroupKey): string {
   return tenant + group_id;
 }
 
@@ -158,7 +158,7 @@ async function groupOf(
         seenUs = Math.max(seenUs, row.received_us);
       }
       const sent = own.filter(({ kind }) => kind !== TOMBSTONE);
-      if (sent.length > 0) found.push([id, runOf(id, sent)]);
+      if (sent.length > 0) found.push([id, mergedRun(id, sent)]);
     }
   }
   const merged = new Map(found.sort(([, a], [, b]) => a.run.n - b.run.n));

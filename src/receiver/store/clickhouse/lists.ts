@@ -8,9 +8,9 @@ import { projectSummaries } from '../../domain/run-values.ts';
 import type { RunSummary, TraceSummary } from '../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../domain/suggestions.ts';
 import { listedTrace, type TraceFields } from '../../domain/trace-summary.ts';
-import { ALL_RUNS, inProject, type Parsed, within } from '../../filter/run-filter.ts';
+import { ALL_RUNS, inProject, type Parsed, withinProject } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
-import { conditionOf, directionOf, metadataValue, rangeConditions } from './conditions.ts';
+import { directionOf, metadataValue, rangeConditions, rowCondition } from './conditions.ts';
 import { type ClickHouse, float, integer, integers, type Query, type Sql, sql, string, uuids } from './connection.ts';
 import { feedbackIn, type RunRow } from './reads.ts';
 import { NO_ITEM, searchConditions } from './search.ts';
@@ -52,7 +52,7 @@ export const traces: Query<'traces'> = async (db, scope, query) => {
 };
 
 export const projects: Query<'projects'> = async (db, scope, range) => {
-  const where = conditionOf(scope.tenant, within(scope, { ...ALL_RUNS, range }));
+  const where = rowCondition(scope.tenant, withinProject(scope, { ...ALL_RUNS, range }));
   return projectSummaries(
     await db.rows(sql`SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
       WHERE ${where} AND is_root = 1 GROUP BY project`),
@@ -60,10 +60,10 @@ export const projects: Query<'projects'> = async (db, scope, range) => {
 };
 
 export const suggestions: Query<'suggestions'> = async (db, scope, { field, text = '', project }) => {
-  const filter = within(scope, inProject(project));
+  const filter = withinProject(scope, inProject(project));
   const selected = suggestedColumn(field);
   const rows = await firstRows(db, scope.tenant, filter.range, true, SUGGESTED_RUNS_MAX, async (range, limit) => {
-    const where = conditionOf(scope.tenant, { ...filter, range });
+    const where = rowCondition(scope.tenant, { ...filter, range });
     return await db.rows<{ id: string; group_id: string; value: string | null | readonly string[] }>(
       sql`SELECT id, group_id, ${selected} AS value FROM runs FINAL WHERE ${where}
         ORDER BY start_us DESC, n DESC LIMIT ${integer(limit)}`,
@@ -115,7 +115,7 @@ async function firstListed(
 ): Promise<ListedRow[]> {
   const { tenant } = scope;
   const { sort = 'start_time', order = 'descending', cursor } = query;
-  const filter = within(scope, query.filter);
+  const filter = withinProject(scope, query.filter);
   const [isByStart, isDescending, column] = [sort === 'start_time', order === 'descending', sortColumn(sort, listed)];
   const after = cursor === undefined ? [] : [following(positionOf(cursor), column, isDescending)];
   const isRoot = listed === 'traces' ? [sql('is_root = 1')] : [];
@@ -125,7 +125,7 @@ async function firstListed(
     const found = await searchConditions(db, tenant, inRange, listed, isByStart ? needed : undefined);
     if (found[0] === NO_ITEM) return [];
     const condition = all([
-      conditionOf(tenant, inRange, listed === 'traces' ? 'trace' : 'run'),
+      rowCondition(tenant, inRange, listed === 'traces' ? 'trace' : 'run'),
       ...after,
       ...isRoot,
       ...found,

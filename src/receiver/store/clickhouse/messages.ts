@@ -73,7 +73,7 @@ export function insertRowOf(
   };
 }
 
-export function textsOf({ fields, texts }: RunOperation): Message['texts'] {
+export function messageTexts({ fields, texts }: RunOperation): Message['texts'] {
   const all: Message['texts'] = { ...texts };
   for (const field of PAYLOAD_FIELDS) {
     if (fields[field] !== undefined) all[field] = unescaped(all[field] ?? exactJson(fields[field]));
@@ -124,7 +124,7 @@ export interface GroupRun {
 }
 
 /** Merges a run's posts and patches. The rows must be sorted by arrival. */
-export function runOf(id: string, rows: readonly MessageRow[]): GroupRun {
+export function mergedRun(id: string, rows: readonly MessageRow[]): GroupRun {
   const run = new AssembledRun(id, rows[0]?.received_us ?? 0);
   const startsUs = new Set<number>();
   const ages: FieldAges = {};

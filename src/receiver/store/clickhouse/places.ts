@@ -24,7 +24,7 @@ interface PlacedGroup extends KnownTrace {
 /** Finds the group and the day under which a message is stored. */
 export class PlaceFinder {
   readonly #db: ClickHouse;
-  /** Places of recent runs and of traces with a `trace_id`, see `keyOf`. */
+  /** Places of recent runs and of traces with a `trace_id`, see `groupKeyText`. */
   readonly #known = new Map<string, Place>();
 
   constructor(db: ClickHouse) {

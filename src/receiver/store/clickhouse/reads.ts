@@ -15,12 +15,12 @@ import {
   type RunOutline,
   type RunSummary,
 } from '../../domain/run-view.ts';
-import { outlineOf, summaryOf, wholeTexts } from '../../domain/summary.ts';
+import { outlineOfSummary, summaryOf, wholeTexts } from '../../domain/summary.ts';
 import { inOrder, type TreeNode } from '../../domain/tree.ts';
-import { type Parsed, within } from '../../filter/run-filter.ts';
+import { type Parsed, withinProject } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { attachmentInfos, readAttachment } from './attachments.ts';
-import { conditionOf } from './conditions.ts';
+import { rowCondition } from './conditions.ts';
 import {
   type ClickHouse,
   inParts,
@@ -30,17 +30,17 @@ import {
   sql,
   string,
   strings,
-  uuid,
+  uuidParam,
   uuids,
 } from './connection.ts';
 import {
   byPrecedence,
   MESSAGE_COLUMNS,
   type MessageRow,
+  mergedRun,
   type PayloadRow,
   payloadsIn,
   readMessages,
-  runOf,
   type WholeMessageRow,
 } from './messages.ts';
 import { searchConditions } from './search.ts';
@@ -49,7 +49,7 @@ import { searchConditions } from './search.ts';
 export async function groupsOf(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
   const rows = await db.rows<{ group_id: string }>(
     sql`SELECT DISTINCT group_id FROM run_ids
-      WHERE tenant = ${string(tenant)} AND toUInt128(id) = toUInt128(${uuid(runId)}) AND is_trace = 0`,
+      WHERE tenant = ${string(tenant)} AND toUInt128(id) = toUInt128(${uuidParam(runId)}) AND is_trace = 0`,
   );
   return rows.map(({ group_id }) => group_id);
 }
@@ -78,7 +78,7 @@ const WITH_INDEXES = sql('SETTINGS use_skip_indexes_if_final = 1, use_skip_index
 export async function readRow(db: ClickHouse, scope: Scope, runId: string): Promise<DetailedRow | undefined> {
   const [row] = await db.rows<DetailedRow>(
     sql`SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
-      WHERE tenant = ${string(scope.tenant)} AND id = ${uuid(runId)} ${WITH_INDEXES}`,
+      WHERE tenant = ${string(scope.tenant)} AND id = ${uuidParam(runId)} ${WITH_INDEXES}`,
   );
   return row !== undefined && isInScope(scope, { summary: summaryIn(row) }) ? row : undefined;
 }
@@ -94,14 +94,14 @@ function nodeOf({ id, start_us, dotted_order }: Omit<PlacedRun, 'parent'>, paren
 export const readOutline: Query<'outline'> = async (db, scope, traceId) => {
   const rows = await db.rows<RunRow>(
     sql`SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
-      WHERE tenant = ${string(scope.tenant)} AND trace = ${uuid(traceId)} ${WITH_INDEXES}`,
+      WHERE tenant = ${string(scope.tenant)} AND trace = ${uuidParam(traceId)} ${WITH_INDEXES}`,
   );
   const runs = await mapInTurns(rows, (row) => {
     const summary = summaryIn(row);
     return { ...nodeOf(row, summary.parent_run_id), summary };
   });
   const shown = inOrder(runs).filter(({ run }) => isInScope(scope, run));
-  return await mapInTurns(shown, ({ run: { summary } }) => JSON.stringify(outlineOf(summary, summary.tools)));
+  return await mapInTurns(shown, ({ run: { summary } }) => JSON.stringify(outlineOfSummary(summary, summary.tools)));
 };
 
 export const readDetails: Query<'details'> = async (db, scope, runId) => {
@@ -113,7 +113,7 @@ export const readDetails: Query<'details'> = async (db, scope, runId) => {
     feedbackIn(db, scope.tenant, [row.group_id]),
   ]);
   const own = messages.get(runId) ?? [];
-  const { fields } = runOf(runId, own).run;
+  const { fields } = mergedRun(runId, own).run;
   const { error, extra, dotted_order } = fields;
   const attachments = infos.get(runId);
   const ofRun = feedback.filter(({ run_id }) => run_id === runId);
@@ -141,7 +141,7 @@ export const readProjectsOf: Query<'projectsOf'> = async (db, scope, runIds) => 
       WHERE tenant = ${string(tenant)} AND toUInt128(id) IN ${idsIn(runIds)} AND is_trace = 0`,
   );
   const messages = await readMessages<MessageRow>(db, tenant, places, MESSAGE_COLUMNS);
-  const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, runOf(id, rows).run.fields, {}) ?? []);
+  const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, mergedRun(id, rows).run.fields, {}) ?? []);
   const own = found.filter((summary) => isInScope(scope, { summary }));
   return [...new Set(own.map(projectOf))];
 };
@@ -162,7 +162,7 @@ export const readMergedRuns: Query<'mergedRuns'> = async (db, { tenant }, runs) 
   const messages = await readMessages<WholeMessageRow>(db, tenant, found, WHOLE_MESSAGE);
   const keys = new Set(spans.map(spanKey));
   return [...messages].flatMap(([id, rows]) => {
-    const { run } = runOf(id, rows);
+    const { run } = mergedRun(id, rows);
     if (!ids.includes(id) && !keys.has(run.identity.span ?? '')) return [];
     const payloads = withValues(payloadsIn(rows), (text) => parseExact(`${text}`));
     return [{ id, fields: { ...run.fields, ...payloads } }];
@@ -257,9 +257,9 @@ async function* ahead<Item>(source: AsyncGenerator<Item>): AsyncGenerator<Item> 
 
 /** Yields the runs that match a query, without their payloads. */
 async function* matchingRuns(db: ClickHouse, scope: Scope, query: Parsed<RunQuery>) {
-  const filter = within(scope, query.filter);
+  const filter = withinProject(scope, query.filter);
   const search = await searchConditions(db, scope.tenant, filter, 'runs');
-  const condition = all([conditionOf(scope.tenant, filter), ...search]);
+  const condition = all([rowCondition(scope.tenant, filter), ...search]);
   let left = query.limit ?? Number.POSITIVE_INFINITY;
   let page: readonly MatchingTrace[] = [];
   do {
@@ -277,7 +277,7 @@ async function* matchingRuns(db: ClickHouse, scope: Scope, query: Parsed<RunQuer
 
 async function matchingTraces(db: ClickHouse, condition: Sql, after: MatchingTrace | undefined, limit: number) {
   const isAfter =
-    after === undefined ? sql('1') : sql`(first_us, trace) > (${integer(after.first_us)}, ${uuid(after.trace)})`;
+    after === undefined ? sql('1') : sql`(first_us, trace) > (${integer(after.first_us)}, ${uuidParam(after.trace)})`;
   return await db.rows<MatchingTrace>(
     sql`SELECT trace, min(start_us) AS first_us, groupArray(id) AS ids FROM runs FINAL WHERE ${condition}
       GROUP BY trace HAVING ${isAfter} ORDER BY first_us, trace LIMIT ${integer(limit)}`,
@@ -324,7 +324,7 @@ async function runTexts(db: ClickHouse, tenant: string, runs: readonly PlacedRun
     const own = byRun.get(id) ?? [];
     const attachments = infos.get(id);
     const record = {
-      ...runOf(id, own).run.fields,
+      ...mergedRun(id, own).run.fields,
       id,
       trace_id: trace,
       dotted_order,

@@ -6,9 +6,9 @@ import { grouped } from '../../domain/grouped.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/latencies.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import { errorText, metadataTextOf, projectOf } from '../../domain/run-values.ts';
+import { comparedError, metadataTextOf, projectOf } from '../../domain/run-values.ts';
 import type { TraceOutcome, Usage } from '../../domain/run-view.ts';
-import { kindOf, ROOT_KINDS, type RunKind } from '../../domain/statistics.ts';
+import { countedAs, ROOT_KINDS, type RunKind } from '../../domain/statistics.ts';
 import { toolsIn, USAGE_KEYS } from '../../domain/summary.ts';
 import { ordersOf } from '../../domain/tree.ts';
 import { type ClickHouseChanges, PROJECT_NAMES } from './changes.ts';
@@ -36,7 +36,7 @@ export const FIGURES_CODES: number = KINDS * LATENCIES;
 
 /** Encodes a run's kind and latency as one number, so that statistics group runs by one column instead of four. */
 function figuresCode({ summary, latencyUs, isRepeat }: TracedRun, outcome: TraceOutcome | undefined): number {
-  const { isModelCall, ...kind } = kindOf(summary.status, summary.run_type, outcome, isRepeat);
+  const { isModelCall, ...kind } = countedAs(summary.status, summary.run_type, outcome, isRepeat);
   const state = STATES.findIndex(
     ({ isError, isPending, root }) => isError === kind.isError && isPending === kind.isPending && root === kind.root,
   );
@@ -146,7 +146,7 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
     user: summary.user ?? null,
     tags: summary.tags ?? [],
     metadata: Object.fromEntries(texts),
-    error: errorText(error) ?? '',
+    error: comparedError(error) ?? '',
     ...usageColumns('', summary.usage, null),
     ...usageColumns('counted_', isCounted ? trace.countedUsage(traced) : undefined, 0),
     ...usageColumns('trace_', totals?.usage, null),

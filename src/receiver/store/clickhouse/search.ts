@@ -4,9 +4,9 @@ import { isFound, isUnspaced, runWords, type Search } from '../../domain/search-
 import type { RunFilter } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
-import { conditionOf, directionOf, insideOf } from './conditions.ts';
+import { directionOf, insideOf, rowCondition } from './conditions.ts';
 import { type ClickHouse, inParts, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
-import { MESSAGE_COLUMNS, payloadsIn, readMessages, runOf, TOMBSTONE, type WholeMessageRow } from './messages.ts';
+import { MESSAGE_COLUMNS, mergedRun, payloadsIn, readMessages, TOMBSTONE, type WholeMessageRow } from './messages.ts';
 import { SEARCHED_TEXT, UNSPACED_TOKENS } from './schema.ts';
 
 /** Maximum number of runs whose text one search reads. */
@@ -59,7 +59,7 @@ export async function searchConditions(
   const key = list === 'traces' ? 'trace' : 'id';
   const isCandidate = candidateCondition(tenant, search, filter.range);
   const usage = list === 'traces' ? 'trace' : 'run';
-  const where = all([conditionOf(tenant, filter, usage), ...(needed === undefined ? [] : [needed.condition])]);
+  const where = all([rowCondition(tenant, filter, usage), ...(needed === undefined ? [] : [needed.condition])]);
   const direction = directionOf(needed?.isDescending ?? true);
   const inside = insideOf(tenant, filter);
   const selected =
@@ -132,5 +132,5 @@ async function idsWithWords(db: ClickHouse, tenant: string, search: Search, cand
 
 function hasWords(id: string, rows: readonly WholeMessageRow[], search: Search): boolean {
   const payloads = withValues(payloadsIn(rows), (text) => parseExact(`${text}`));
-  return isFound(search, runWords({ ...runOf(id, rows).run.fields, ...payloads }));
+  return isFound(search, runWords({ ...mergedRun(id, rows).run.fields, ...payloads }));
 }

@@ -12,9 +12,9 @@ import {
 } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../../domain/time-buckets.ts';
-import { within } from '../../filter/run-filter.ts';
+import { withinProject } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
-import { conditionOf, metadataValue } from './conditions.ts';
+import { metadataValue, rowCondition } from './conditions.ts';
 import { type ClickHouse, integer, type Query, type Sql, sql, string, strings } from './connection.ts';
 import { ERROR_KINDS, FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';
 import { searchConditions } from './search.ts';
@@ -22,15 +22,15 @@ import { searchConditions } from './search.ts';
 /** See `QueryStore.statistics`. ClickHouse counts runs by group, time bucket, kind and latency bucket. */
 export const statistics: Query<'statistics'> = async (db, scope, query) => {
   const { tenant } = scope;
-  const filter = within(scope, query.filter);
+  const filter = withinProject(scope, query.filter);
   const search = await searchConditions(db, tenant, filter, 'runs');
-  const starts = await startRangeOf(db, filter.range, all([conditionOf(tenant, filter), ...search]));
+  const starts = await startRangeOf(db, filter.range, all([rowCondition(tenant, filter), ...search]));
   const tally = new StatisticsTally(query, starts);
   const time = timeBucketsOf(query, starts);
   if (time === undefined) return tally.statistics();
   // Omits runs that arrived after the first query.
   const range = { fromUs: time.fromUs, beforeUs: Math.min(filter.range.beforeUs, time.toUs + 1) };
-  const conditions = all([conditionOf(tenant, { ...filter, range }), ...search]);
+  const conditions = all([rowCondition(tenant, { ...filter, range }), ...search]);
   const { groupBy = 'name', groups = GROUPS, rankBy = 'runs', series = 0 } = query;
   const grouping = groupingOf(groupBy);
   const names = await largestGroups(db, conditions, grouping, sql(AMOUNTS[rankBy]), groups);

@@ -5,9 +5,9 @@ import type { Scope, ThreadQuery } from '../../domain/query.ts';
 import type { TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type Turn, threadSummaryOf } from '../../domain/trace-summary.ts';
-import { ALL_RUNS, type Parsed, within } from '../../filter/run-filter.ts';
+import { ALL_RUNS, type Parsed, withinProject } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
-import { conditionOf } from './conditions.ts';
+import { rowCondition } from './conditions.ts';
 import { type ClickHouse, integer, integers, type Query, type Sql, sql, string, strings, uuids } from './connection.ts';
 import { feedbackByTrace, type StoredTotals, windows } from './lists.ts';
 import { searchConditions } from './search.ts';
@@ -35,14 +35,14 @@ export const threads: Query<'threads'> = async (db, scope, query) => {
   const { limit = PAGE_ITEMS } = query;
   const found = await latestTurns(db, scope, query, limit + 1);
   const { items: shown, ...next } = firstPage(found, limit, (row) => ({ value: row.latest_us, n: row.latest_n }));
-  const inProject = within(scope, { ...ALL_RUNS, projects: query.filter.projects });
+  const inProject = withinProject(scope, { ...ALL_RUNS, projects: query.filter.projects });
   const names = shown.map(({ thread }) => thread);
-  return { items: await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject)), ...next };
+  return { items: await summaries(db, scope.tenant, names, rowCondition(scope.tenant, inProject)), ...next };
 };
 
 /** Returns threads by their latest matching turn, newest first. Reads turns until there are enough threads. */
 async function latestTurns(db: ClickHouse, scope: Scope, { cursor, ...query }: Parsed<ThreadQuery>, limit: number) {
-  const filter = within(scope, query.filter);
+  const filter = withinProject(scope, query.filter);
   const last = cursor === undefined ? undefined : positionOf(cursor);
   const after = last === undefined ? sql('1') : sql`latest < (${integer(last.value ?? 0)}, ${integer(last.n)})`;
   const latestUs = last?.value ?? undefined;
@@ -50,7 +50,7 @@ async function latestTurns(db: ClickHouse, scope: Scope, { cursor, ...query }: P
   for (const { fromUs } of await windows(db, scope.tenant, filter.range, true, latestUs)) {
     const inWindow = { ...filter, range: { ...filter.range, fromUs } };
     const where = all([
-      conditionOf(scope.tenant, inWindow, 'trace'),
+      rowCondition(scope.tenant, inWindow, 'trace'),
       sql('is_root = 1 AND thread IS NOT NULL'),
       ...(await searchConditions(db, scope.tenant, inWindow, 'traces')),
     ]);

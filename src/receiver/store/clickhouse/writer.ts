@@ -7,7 +7,7 @@ import { attachmentRows, checkAttachments } from './attachments.ts';
 import type { StoreClock } from './clock.ts';
 import type { ClickHouse } from './connection.ts';
 import type { GroupKey } from './groups.ts';
-import { addTo, insertRowOf, type Message, type Place, textsOf } from './messages.ts';
+import { addTo, insertRowOf, type Message, messageTexts, type Place } from './messages.ts';
 import type { PlaceFinder } from './places.ts';
 
 const BATCH_MESSAGES = 10_000;
@@ -75,7 +75,7 @@ export class MessageWriter {
     if (this.#waitingBytes > WAITING_BYTES_MAX) {
       throw new StoreError('busy', 'Too many runs are waiting to be written to ClickHouse', RETRY_AFTER_S);
     }
-    const operations = await mapInTurns(given, (operation) => ({ ...operation, texts: textsOf(operation) }));
+    const operations = await mapInTurns(given, (operation) => ({ ...operation, texts: messageTexts(operation) }));
     const sizeBytes = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
     this.#waitingBytes += sizeBytes;
     try {

@@ -1,13 +1,13 @@
 import { parseExact } from '../../../payload/fields.ts';
 import { mayBeCut } from '../../domain/comparable.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import { errorText, metadataTextOf } from '../../domain/run-values.ts';
+import { comparedError, metadataTextOf } from '../../domain/run-values.ts';
 import type { SmallFields } from '../../domain/summary.ts';
 import { RunFlag } from '../../domain/trace-summary.ts';
 import type { Comparison, FilterNode, TextPattern } from '../../filter/filter.ts';
 import { hasValue, isMatchingFeedback } from '../../filter/match.ts';
 import type { RunFilter } from '../../filter/run-filter.ts';
-import { all, COLUMNS, conditionOf, type Dialect, isUsage, marks, ofText, within } from '../../filter/sql.ts';
+import { all, COLUMNS, conditionOf, type Dialect, isUsage, marks, ofText, withinBounds } from '../../filter/sql.ts';
 import { idBytes, type SqliteConnection, type SqlValue } from './database.ts';
 import { type Condition, latencyUs, ofProject } from './lists.ts';
 import { RARE_MAX, type SqliteSearch } from './search.ts';
@@ -194,7 +194,7 @@ export function defineFilterFunctions(connection: SqliteConnection, check: () =>
     const comparison = parsedComparison(condition as string);
     const { error, extra } = parsedFields(fields as string);
     const text =
-      comparison.field === 'error' ? errorText(error) : metadataTextOf(extra?.metadata, comparison.key ?? '');
+      comparison.field === 'error' ? comparedError(error) : metadataTextOf(extra?.metadata, comparison.key ?? '');
     return +hasValue(comparison, [text]);
   });
   connection.define('feedback_matches', (json, condition) => {
@@ -240,7 +240,7 @@ function ofFeedback(comparison: Comparison, runs: string): Condition {
   const { key = '', values: patterns, bounds = [] } = comparison;
   const { sql, params } = all([
     { sql: 'key = ?', params: [key] },
-    within('score', bounds, SPELLING),
+    withinBounds('score', bounds, SPELLING),
     ...(patterns === undefined ? [] : [{ sql: 'feedback_matches(json, ?)', params: [JSON.stringify(comparison)] }]),
   ]);
   return { sql: `${runs}.n IN (SELECT run FROM feedback WHERE ${sql})`, params };

@@ -2,8 +2,8 @@ import { compactLatencies, type Latencies, latenciesOf } from '../../domain/late
 import type { Usage } from '../../domain/run-view.ts';
 import {
   addUsage as addSums,
+  countedAs,
   countedOf,
-  kindOf,
   ROOT_KINDS,
   type RunKind,
   SUM_KEYS,
@@ -256,6 +256,6 @@ interface Figures {
 function figuresOf(run: RunRow, sign: 1 | -1): Figures {
   const { status, run_type, outcome, same_call, start_us, end_us } = run;
   const latencyUs = end_us === null ? undefined : Math.max(0, end_us - (start_us ?? 0));
-  const kind = kindOf(status, run_type, outcome, same_call !== null);
+  const kind = countedAs(status, run_type, outcome, same_call !== null);
   return { kind, usage: usageSumsOf(countedUsageIn(run)), latency: latenciesOf(latencyUs, sign) };
 }

@@ -4,12 +4,12 @@ import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { ListQuery, Page, SortKey, Suggestion, SuggestionQuery } from '../../domain/query.ts';
 import type { RunOutline, RunSummary } from '../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestedMetadata, suggestionsOf } from '../../domain/suggestions.ts';
-import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf, toolsIn } from '../../domain/summary.ts';
+import { factsIn, outlineOfSummary, type PayloadFacts, previewsIn, summaryOf, toolsIn } from '../../domain/summary.ts';
 import type { Parsed } from '../../filter/run-filter.ts';
 import { all, type Sql } from '../../filter/sql.ts';
 import { idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { parsedPayloads } from './payloads.ts';
-import { countedUsageIn, fieldsOf, runAt, type SelectedRun, usageIn } from './run-row.ts';
+import { countedUsageIn, rowFields, rowUsage, runAt, type SelectedRun } from './run-row.ts';
 
 export type Condition = Sql<SqlValue>;
 
@@ -88,7 +88,7 @@ export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSu
 export function outlineIn(row: SelectedRun): RunOutline {
   const facts = storedFactsIn(row);
   const summary = summaryWith(row, facts);
-  return outlineOf(summary, toolsIn(summary, facts));
+  return outlineOfSummary(summary, toolsIn(summary, facts));
 }
 
 function storedFactsIn({ facts }: SelectedRun): PayloadFacts {
@@ -97,9 +97,9 @@ function storedFactsIn({ facts }: SelectedRun): PayloadFacts {
 
 function summaryWith(row: SelectedRun, { outputs_usage: __, ...facts }: PayloadFacts): RunSummary {
   // Listed runs are visible.
-  const unpriced = summaryOf(idText(row.id), idText(row.trace_id), fieldsOf(row), facts) as RunSummary;
+  const unpriced = summaryOf(idText(row.id), idText(row.trace_id), rowFields(row), facts) as RunSummary;
   const { usage: _, ...summary } = unpriced;
-  const usage = usageIn(row);
+  const usage = rowUsage(row);
   const sameCall = row.same_call && { same_call_as: idText(row.same_call) };
   const shown = defined({ thread: row.thread ?? undefined, user: row.user ?? undefined });
   const isUncounted = usage !== undefined && countedUsageIn(row) === undefined;
@@ -116,7 +116,7 @@ export function suggestionsIn(
   const valuesOf = (row: SelectedRun & Row): readonly (string | undefined)[] => {
     if (column in row) return [(row[column] ?? undefined) as string | undefined];
     if (field === 'feedback') return connection.all<{ key: string }>(FEEDBACK_KEYS, row.n).map(({ key }) => key);
-    const { tags = [], extra } = fieldsOf(row);
+    const { tags = [], extra } = rowFields(row);
     return field === 'tag' ? tags.map(comparable) : suggestedMetadata(field, extra?.metadata);
   };
   const latest = `SELECT n FROM runs WHERE ${sql} ORDER BY start_us DESC, n DESC LIMIT ${SUGGESTED_RUNS_MAX}`;

@@ -77,7 +77,7 @@ export function writePayload(connection: SqliteConnection, n: number, field: Pay
   } else connection.run(sql, key, PLAIN, Buffer.byteLength(text), text);
 }
 
-export function readPayload(connection: SqliteConnection, n: number, field: PayloadField): string | undefined {
+export function payloadInRow(connection: SqliteConnection, n: number, field: PayloadField): string | undefined {
   const sql = 'SELECT codec, size, data FROM payloads WHERE n = ?';
   const row = connection.one<{ codec: number; size: number; data: string | Uint8Array }>(sql, payloadKey(n, field));
   if (row === undefined) return undefined;
@@ -87,7 +87,7 @@ export function readPayload(connection: SqliteConnection, n: number, field: Payl
 }
 
 export function parsedPayloads(connection: SqliteConnection, n: number, fields: readonly PayloadField[]): RunFields {
-  const texts = fields.map((field) => [field, readPayload(connection, n, field)] as const);
+  const texts = fields.map((field) => [field, payloadInRow(connection, n, field)] as const);
   return Object.fromEntries(texts.flatMap(([field, text]) => (text === undefined ? [] : [[field, parseExact(text)]])));
 }
 

@@ -4,7 +4,7 @@ import { type ComparedRun, type RepeatedCall, repeatedCallsIn } from '../../doma
 import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
-import { COUNTS_ALONE, plainColumns, type RootColumns, type RunRow, runAt, usageIn } from './run-row.ts';
+import { COUNTS_ALONE, plainColumns, type RootColumns, type RunRow, rowUsage, runAt } from './run-row.ts';
 import { IS_WAITING } from './schema.ts';
 import { deleteRun, SqliteRun } from './sqlite-run.ts';
 import { StoredTrace } from './stored-trace.ts';
@@ -162,7 +162,7 @@ export class Placement implements TraceNames<StoredTrace> {
   #hasLeftUsage({ row, parentId, hasUsage }: SqliteRun): boolean {
     if (row === undefined) return false;
     const hasMoved = row.parent !== null && idText(row.parent) !== parentId;
-    return hasMoved || (usageIn(row) !== undefined && !hasUsage);
+    return hasMoved || (rowUsage(row) !== undefined && !hasUsage);
   }
 
   #spreadUsage(run: SqliteRun): void {

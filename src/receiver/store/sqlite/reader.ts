@@ -8,7 +8,15 @@ import { projectSummaries } from '../../domain/run-values.ts';
 import { type AttachmentInfo, PAYLOAD_FIELDS } from '../../domain/run-view.ts';
 import { type StoredRunFacts, wholeTexts } from '../../domain/summary.ts';
 import { inOrder, ordersOf, type TreeNode } from '../../domain/tree.ts';
-import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valuesIn, within } from '../../filter/run-filter.ts';
+import {
+  ALL_RUNS,
+  equal,
+  inProject,
+  type Parsed,
+  type RunFilter,
+  valuesIn,
+  withinProject,
+} from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
 import { type RevokedToken, type Store, StoreError } from '../store.ts';
@@ -27,8 +35,8 @@ import {
   summaryIn,
   TRACE_SORTS,
 } from './lists.ts';
-import { parsedPayloads, payloadSizes, readPayload } from './payloads.ts';
-import { fieldsOf, runAt, SELECT_RUNS, type SelectedRun } from './run-row.ts';
+import { parsedPayloads, payloadInRow, payloadSizes } from './payloads.ts';
+import { rowFields, runAt, SELECT_RUNS, type SelectedRun } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
 import { EndedError } from './thread-pool.ts';
@@ -123,14 +131,14 @@ export class SqliteReader {
       const row = runAt(this.#connection, n);
       if (row === undefined) return [];
       const record = {
-        ...fieldsOf(row),
+        ...rowFields(row),
         id: idText(row.id),
         trace_id: idText(row.trace_id),
         ...(order !== undefined && { dotted_order: order }),
         ...this.#attachments(n),
       };
       const payloads = PAYLOAD_FIELDS.map((field) => {
-        const text = readPayload(this.#connection, n, field) ?? (field === 'inputs' ? '{}' : undefined);
+        const text = payloadInRow(this.#connection, n, field) ?? (field === 'inputs' ? '{}' : undefined);
         return text === undefined ? '' : `,"${field}":${text}`;
       });
       return [`${exactJson(record).slice(0, -1)}${payloads.join('')}}`];
@@ -152,7 +160,7 @@ export class SqliteReader {
 
   readonly traces: Read<'traces'> = (scope, query) => {
     const tenant = this.#tenant(scope);
-    const filter = within(scope, query.filter);
+    const filter = withinProject(scope, query.filter);
     const conditions = this.#rootConditions(tenant, filter);
     const from = `runs ${this.#rootIndex(tenant, filter, query)} JOIN traces ON traces.n = runs.trace`;
     const { items, ...page } = rowsOfPage(this.#connection, query, from, conditions, TRACE_SORTS);
@@ -161,18 +169,23 @@ export class SqliteReader {
 
   readonly threads: Read<'threads'> = (scope, query) => {
     const tenant = this.#tenant(scope);
-    return threadsIn(this.#connection, query, this.#rootConditions(tenant, within(scope, query.filter)), (thread) => {
-      const turns = within(scope, {
-        ...ALL_RUNS,
-        projects: query.filter.projects,
-        conditions: [equal('thread', thread)],
-      });
-      return threadSummaryIn(this.#connection, thread, this.#rootConditions(tenant, turns));
-    });
+    return threadsIn(
+      this.#connection,
+      query,
+      this.#rootConditions(tenant, withinProject(scope, query.filter)),
+      (thread) => {
+        const turns = withinProject(scope, {
+          ...ALL_RUNS,
+          projects: query.filter.projects,
+          conditions: [equal('thread', thread)],
+        });
+        return threadSummaryIn(this.#connection, thread, this.#rootConditions(tenant, turns));
+      },
+    );
   };
 
   readonly list: Read<'list'> = (scope, query) => {
-    const conditions = this.#conditionsOf(this.#tenant(scope), within(scope, query.filter));
+    const conditions = this.#conditionsOf(this.#tenant(scope), withinProject(scope, query.filter));
     const { items, ...page } = rowsOfPage(this.#connection, query, 'runs', conditions, RUN_SORTS);
     return { items: items.map((row) => summaryIn(this.#connection, row)), ...page };
   };
@@ -190,7 +203,7 @@ export class SqliteReader {
   readonly details: Read<'details'> = (scope, runId) => {
     const row = this.#find(scope, runId);
     if (row === undefined) return undefined;
-    const fields = fieldsOf(row);
+    const fields = rowFields(row);
     const { error, extra } = fields;
     const { cost }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
     const feedback = this.#feedbackWhere('run = ? ORDER BY feedback.n', row.n);
@@ -210,7 +223,7 @@ export class SqliteReader {
   readonly projectsOf: Read<'projectsOf'> = (scope, runIds) => {
     const tenant = this.#tenant(scope);
     const { sql, params } = all(
-      new SqlFilter(this.#connection, this.#search, tenant, within(scope, ALL_RUNS)).inside('runs'),
+      new SqlFilter(this.#connection, this.#search, tenant, withinProject(scope, ALL_RUNS)).inside('runs'),
     );
     const ids = JSON.stringify(runIds.map((id) => id.replaceAll('-', '')));
     const rows = this.#connection.all<{ project: string }>(`${PROJECTS} WHERE ${sql}`, ids, tenant, ...params);
@@ -219,7 +232,7 @@ export class SqliteReader {
 
   readonly payload: Read<'payload'> = (scope, runId, field) => {
     const run = this.#find(scope, runId);
-    return run && readPayload(this.#connection, run.n, field);
+    return run && payloadInRow(this.#connection, run.n, field);
   };
 
   readonly mergedRuns: Read<'mergedRuns'> = (scope, runs) => {
@@ -229,13 +242,13 @@ export class SqliteReader {
     const rows = this.#connection.all<SelectedRun>(MERGED, this.#tenant(scope), ...keys);
     return rows.map((row) => {
       const payloads = parsedPayloads(this.#connection, row.n, PAYLOAD_FIELDS);
-      return { id: idText(row.id), fields: { ...fieldsOf(row), ...payloads } };
+      return { id: idText(row.id), fields: { ...rowFields(row), ...payloads } };
     });
   };
 
   readonly statistics: Read<'statistics'> = (scope, query) => {
     const tenant = this.#tenant(scope);
-    const filter = within(scope, query.filter);
+    const filter = withinProject(scope, query.filter);
     const isId = filter.projects.some((project) => isSessionId(this.#connection, tenant, project));
     const conditionsFor = (range: TimeRange) => all(this.#conditionsOf(tenant, { ...filter, range }));
     return statisticsIn(this.#connection, tenant, filter, query, isId, conditionsFor);
@@ -305,7 +318,7 @@ export class SqliteReader {
   }
 
   #conditionOf(scope: Scope, filter: RunFilter): Condition {
-    return all(this.#conditionsOf(this.#tenant(scope), within(scope, filter)));
+    return all(this.#conditionsOf(this.#tenant(scope), withinProject(scope, filter)));
   }
 
   #conditionsOf(tenant: number, filter: RunFilter): Condition[] {
@@ -347,7 +360,7 @@ export class SqliteReader {
     for (let bytes: Uint8Array | null = id; bytes !== null && !path.has(idText(bytes)); ) {
       const row: SelectedRun | undefined = this.#connection.one<SelectedRun>(BY_ID, tenant, bytes);
       if (row === undefined || row.trace !== trace) break;
-      const { dotted_order: order, parent_run_id: parentId } = fieldsOf(row);
+      const { dotted_order: order, parent_run_id: parentId } = rowFields(row);
       path.set(idText(bytes), { id: idText(bytes), parentId, startUs: row.start_us ?? 0, order });
       bytes = order === undefined ? row.parent : null;
     }

@@ -2,7 +2,7 @@ import { addCost, type PriceList } from '../../domain/prices.ts';
 import { factsIn, type StoredRunFacts, summaryOf, USAGE_KEYS } from '../../domain/summary.ts';
 import { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
-import { COUNTS_USAGE, fieldsOf, SELECT_RUNS, type SelectedRun, type UsageColumns } from './run-row.ts';
+import { COUNTS_USAGE, rowFields, SELECT_RUNS, type SelectedRun, type UsageColumns } from './run-row.ts';
 import { factsJson } from './sqlite-run.ts';
 
 /** Duration of a transaction, in milliseconds. A receiver that writes to the same file waits for this long. */
@@ -63,7 +63,7 @@ export class SqliteRepricing {
 
   #reprice(row: SelectedRun, traces: Set<number>, done: { runs: number; changed: number; unknown: Unknown }): void {
     const { cost: _, ...facts }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
-    const summary = summaryOf(idText(row.id), idText(row.trace_id), fieldsOf(row), factsIn(facts));
+    const summary = summaryOf(idText(row.id), idText(row.trace_id), rowFields(row), factsIn(facts));
     if (summary === undefined) return;
     const source = addCost(summary, this.#prices);
     const { price_table, no_cost } = source;

@@ -146,7 +146,11 @@ export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
 ];
 
 /** Derives columns from a run. All columns are null if the run is not visible. */
-export function shownColumns(summary: RunSummary | undefined, fields: SmallFields, facts: PayloadFacts): ShownColumns {
+export function derivedColumns(
+  summary: RunSummary | undefined,
+  fields: SmallFields,
+  facts: PayloadFacts,
+): ShownColumns {
   const columns: Record<string, unknown> = {};
   for (const column of SUMMARY_COLUMNS) columns[column] = (summary && SHOWN[column](summary)) ?? null;
   for (const key of USAGE_KEYS) columns[key] = summary?.usage?.[key] ?? null;
@@ -196,7 +200,7 @@ export function runAt(connection: SqliteConnection, n: number): SelectedRun | un
 }
 
 /** Restores the fields of a run, except `trace_id`. */
-export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): SmallFields {
+export function rowFields(row: Pick<SelectedRun, keyof RunRow | 'fields'>): SmallFields {
   const { parent, start_us, end_us, name, run_type, project, session_id } = row;
   const { session_name = project, ...stored } = parseExact<SmallFields>(row.fields);
   // On Node 20, assignments are faster than an object literal with several spread expressions.
@@ -222,10 +226,10 @@ export const COUNTS_USAGE: string = `(is_repeated = 0 AND ${COUNTS_ALONE})`;
 
 export function countedUsageIn(row: RunRow): Usage | undefined {
   if (row.is_repeated === 1) return undefined;
-  return countsUsage(row.run_type ?? '', row.below === 1) ? usageIn(row) : undefined;
+  return countsUsage(row.run_type ?? '', row.below === 1) ? rowUsage(row) : undefined;
 }
 
-export function usageIn(row: Readonly<Record<string, unknown>>): Usage | undefined {
+export function rowUsage(row: Readonly<Record<string, unknown>>): Usage | undefined {
   const usage: Usage = {};
   for (const key of USAGE_KEYS) {
     const value = row[key] ?? null;

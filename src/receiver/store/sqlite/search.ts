@@ -1,9 +1,9 @@
 import type { RunFields } from '../../domain/run-message.ts';
-import { indexText, isFound, runWords, type Search, wordsOf } from '../../domain/search-words.ts';
+import { indexedWords, indexText, isFound, runWords, type Search } from '../../domain/search-words.ts';
 import type { SqliteConnection } from './database.ts';
 import type { Condition } from './lists.ts';
 import { parsedPayloads } from './payloads.ts';
-import { fieldsOf, type SelectedRun } from './run-row.ts';
+import { rowFields, type SelectedRun } from './run-row.ts';
 
 /**
  * Maximum number of runs to select by a condition in advance. If more runs match the condition, SQLite checks the
@@ -53,7 +53,7 @@ export class SqliteSearch {
    * texts contain no words, or if there are many such runs.
    */
   runsWith(texts: readonly string[]): readonly number[] | undefined {
-    const phrases = texts.map(wordsOf);
+    const phrases = texts.map(indexedWords);
     if (phrases.flat().length === 0) return undefined;
     const found = this.#indexed(indexQuery({ prefixes: [], phrases }));
     return found.length > this.#rareMax ? undefined : [...this.#unindexed(), ...found];
@@ -107,7 +107,7 @@ export class SqliteIndex {
 
 export function searchedFields(connection: SqliteConnection, n: number): RunFields {
   const row = connection.one<SelectedRun>('SELECT runs.*, fields FROM runs JOIN details USING (n) WHERE n = ?', n);
-  return { ...(row && fieldsOf(row)), ...parsedPayloads(connection, n, ['inputs', 'outputs']) };
+  return { ...(row && rowFields(row)), ...parsedPayloads(connection, n, ['inputs', 'outputs']) };
 }
 
 const INDEXED = 'SELECT rowid AS n FROM words WHERE words MATCH ? AND rowid NOT IN unindexed LIMIT ?';

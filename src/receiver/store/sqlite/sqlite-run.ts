@@ -11,14 +11,14 @@ import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type EncodedOperation, type EncodedPayload, writePayload } from './payloads.ts';
 import {
   copyShownColumns,
-  fieldsOf,
+  derivedColumns,
   RUN_COLUMNS,
   type RunRow,
+  rowFields,
+  rowUsage,
   type SelectedRun,
   type ShownColumns,
-  shownColumns,
   storedFields,
-  usageIn,
 } from './run-row.ts';
 import type { StoredTrace } from './stored-trace.ts';
 
@@ -66,7 +66,7 @@ export class SqliteRun {
     run.below = row.below === 1;
     const headId = row.same_call === null ? undefined : idText(row.same_call);
     run.repeated = { headId, isUsageRepeated: row.is_repeated === 1 };
-    run.fields = fieldsOf(row);
+    run.fields = rowFields(row);
     // The parent of a span is not a field of its messages.
     if (run.isLinked && run.waitsFor !== undefined) delete run.fields.parent_run_id;
     run.#ages = JSON.parse(row.ages);
@@ -93,12 +93,12 @@ export class SqliteRun {
     const facts = factsIn(this.#facts);
     const summary = summaryOf(this.id, '', this.fields, facts);
     this.#costSource = summary === undefined ? {} : addCost(summary, this.#prices);
-    this.#shown = shownColumns(summary, this.fields, facts);
+    this.#shown = derivedColumns(summary, this.fields, facts);
     return this.#shown;
   }
 
   get hasUsage(): boolean {
-    return usageIn(this.shown) !== undefined;
+    return rowUsage(this.shown) !== undefined;
   }
 
   take({ kind, fields: json, payloads, identity }: EncodedOperation): void {

@@ -3,11 +3,11 @@ import { latenciesOf } from '../../domain/latencies.ts';
 import type { GroupKey, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
 import type { RunStatus, TraceOutcome } from '../../domain/run-view.ts';
 import {
+  countedAs,
   countedOf,
   type FeedbackSums,
   type GroupSize,
   groupsInJson,
-  kindOf,
   ROOT_KINDS,
   StatisticsTally,
   sumsIn,
@@ -215,7 +215,7 @@ class CounterReader {
     );
     for (const row of rows) {
       const root = ROOT_KINDS[(row.kind % REPEAT) - 1];
-      const kind = { ...kindOf(row.status, row.run_type, undefined, (row.kind & REPEAT) !== 0), root };
+      const kind = { ...countedAs(row.status, row.run_type, undefined, (row.kind & REPEAT) !== 0), root };
       const counted = countedOf(row.start * MINUTE_US, row.runs, kind, sumsIn(row), row.latencies);
       tally.add(counted);
       const hasGroup = groupBy === 'model' ? row.group_key !== '' : groupBy !== 'name' || row.kind < INTERNAL;
@@ -320,7 +320,7 @@ function scan(
   for (const row of rows) {
     const latencyUs = row.end_us === null ? undefined : Math.max(0, row.end_us - row.start_us);
     const has = (flag: number): boolean => (row.flags & flag) !== 0;
-    const kind = kindOf(row.status, row.run_type, row.outcome, has(REPEATED));
+    const kind = countedAs(row.status, row.run_type, row.outcome, has(REPEATED));
     const usage = usageSumsOf(has(COUNTS) ? row : undefined);
     const counted = countedOf(row.start_us, 1, kind, usage, latenciesOf(latencyUs));
     if (isTotal) tally.add(counted);

@@ -21,8 +21,8 @@ import {
   projectNamesIn,
   type RootColumns,
   type RunRow,
+  rowUsage,
   SummarizedRow,
-  usageIn,
 } from './run-row.ts';
 
 /** Columns of the table `traces` that are derived from runs. */
@@ -75,7 +75,7 @@ export class StoredTrace implements KnownTrace {
     this.#row = { ...row };
     this.#sources = new Set(JSON.parse(row.sources));
     this.#deciding = JSON.parse(row.deciding);
-    this.#usage = usageIn(row);
+    this.#usage = rowUsage(row);
   }
 
   setId(connection: SqliteConnection, id: string): void {
@@ -140,7 +140,7 @@ export class StoredTrace implements KnownTrace {
     if (this.isStale) {
       const totals = connection.one<Readonly<Record<string, number | null>>>(TOTALS, n);
       Object.assign(this.#row, totals);
-      this.#usage = usageIn(totals ?? {});
+      this.#usage = rowUsage(totals ?? {});
     }
     if (root?.n !== rootBefore) {
       this.addProjects(connection.one<ProjectColumns>(PROJECT_OF_RUN, rootBefore));

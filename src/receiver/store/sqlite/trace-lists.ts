@@ -17,7 +17,7 @@ import type { Parsed } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { type Condition, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
-import { runAt, type SelectedRun, SummarizedRow, usageIn } from './run-row.ts';
+import { rowUsage, runAt, type SelectedRun, SummarizedRow } from './run-row.ts';
 
 /** Returns a trace as it appears in a list. `root` is the row of its root. */
 export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun): TraceSummary {
@@ -45,7 +45,7 @@ export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun):
 }
 
 function totalsIn(connection: SqliteConnection, row: Row): TraceSummary['trace'] {
-  const usage = usageIn(row);
+  const usage = rowUsage(row);
   const feedback = feedbackFiguresIn(connection, { sql: 'feedback.trace = ?', params: [row.n as number] });
   return {
     runs: row.runs as number,
@@ -135,5 +135,5 @@ export function threadSummaryIn(
 function turnOf(row: TurnRow): Turn {
   const { start_us, end_us, outcome, project, user } = row;
   const latencyUs = end_us === null ? undefined : Math.max(0, end_us - start_us);
-  return { startUs: start_us, latencyUs, outcome, project, user: user ?? undefined, usage: usageIn(row) };
+  return { startUs: start_us, latencyUs, outcome, project, user: user ?? undefined, usage: rowUsage(row) };
 }
