@@ -1,5 +1,5 @@
 import { monotonicNowMs } from '../base/clock.ts';
-import { addressOf } from '../config/checker.ts';
+import { shownAddress } from '../config/checker.ts';
 import { isJest } from '../config/environment.ts';
 import type { Settings } from '../config/options.ts';
 import { isOnByEnvironment } from '../config/service.ts';
@@ -73,7 +73,7 @@ export function exporterFor(
         ? undefined
         : new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs }),
     sendCommand: isLeft
-      ? `runspan spool send ${sendOptions(settings.spoolDir, [], ['--endpoint', addressOf(endpoint)])}`
+      ? `runspan spool send ${sendOptions(settings.spoolDir, [], ['--endpoint', shownAddress(endpoint)])}`
       : undefined,
     isWriteAhead: durability === 'write-ahead',
     ledger,
@@ -114,7 +114,7 @@ export function runUrl(
   { endpoint, headers }: Pick<Settings, 'endpoint' | 'headers'>,
   { id, traceId, project }: RunPlace,
 ): string | undefined {
-  const address = addressOf(endpoint);
+  const address = shownAddress(endpoint);
   const page = address.replace(LANGSMITH_HOST, '$1$2').replace(LANGSMITH_PATH, '');
   if (page === address) return address + pagePath({ id, traceId });
   const { 'x-tenant-id': workspaceId } = headers;

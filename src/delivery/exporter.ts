@@ -18,7 +18,7 @@ import { LightRuns } from './light-runs.ts';
 import { DeliveryLoop } from './loop.ts';
 import type { Slab } from './slab.ts';
 import { SlabWriter } from './slab-writer.ts';
-import { Replay } from './spool/replay.ts';
+import { SpoolReader } from './spool/replay.ts';
 import { Spill } from './spool/spill.ts';
 import { DeliveryStates } from './states.ts';
 
@@ -28,7 +28,7 @@ const INCOMPLETE = 'Incomplete: the run did not end before the exporter stopped 
 
 /**
  * Queues runs and delivers them in the background. `DeliveryStates` stores each run's state. `DeliveryLoop` sends
- * batches, and `Attempts` decides what is sent next. `Spill` writes runs to disk, and `Replay` reads runs from disk.
+ * batches, and `Attempts` decides what is sent next. `Spill` writes runs to disk, and `SpoolReader` reads runs from disk.
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
@@ -41,7 +41,7 @@ export class Exporter implements RunSink {
   readonly #slabs: SlabWriter | undefined;
   readonly light: LightRuns | undefined;
   readonly #spill: Spill | undefined;
-  readonly #replay: Replay | undefined;
+  readonly #replay: SpoolReader | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #isOpened = false;
   #closing: Promise<FlushResult> | undefined;
@@ -86,7 +86,7 @@ export class Exporter implements RunSink {
     this.#attempts = attempts;
     if (spool !== undefined) {
       const spooling = { ...parts, spool };
-      this.#replay = new Replay(spooling, states, attempts, () => this.#loop.wake());
+      this.#replay = new SpoolReader(spooling, states, attempts, () => this.#loop.wake());
       const spill = new Spill(spooling, states, this.#replay);
       this.#spill = spill;
       if (parts.isWriteAhead) spool.writeAgain = () => spill.again(attempts.unsettled);
@@ -226,6 +226,10 @@ export class Exporter implements RunSink {
 
   get isSettled(): boolean {
     return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true && this.#held?.isEmpty !== false;
+  }
+
+  get startsAndEnds(): number {
+    return 2 * this.#parts.ledger.counts.created - this.#states.openRuns;
   }
 
   /** Whether the exporter refuses new runs, because `close` was called. */

@@ -8,6 +8,8 @@ import { releaseAll } from '../run/late-content.ts';
 /** The exporter methods that are called when the process ends. */
 export interface EndingExporter {
   readonly isSettled: boolean;
+  /** Number of starts and ends of runs so far. */
+  readonly startsAndEnds: number;
   /** Delivers runs for up to `timeoutMs`, and open runs as interrupted if `interrupts`. Never rejects. */
   finish(limit: { timeoutMs: number }, interrupts?: boolean): Promise<{ readonly ok: boolean }>;
   /** Synchronously writes undelivered runs to disk, and drops runs that cannot be written. */
@@ -21,8 +23,9 @@ export interface EndingExporter {
 const FLUSHES_MAX = 3;
 
 /**
- * If the event loop was idle for longer than this since the last flush, the next flush gets the full time limit again.
- * Idle time shows that the program has resumed work, and does not depend on the machine's load.
+ * If the program has recorded since the last flush, and the event loop was idle for longer than this, the next flush gets
+ * the full time limit again. Without a new record, only the aborted requests of a flush may have kept the loop busy. Without
+ * idle time, a `beforeExit` listener has made the record. Idle time does not depend on the machine's load.
  */
 const CONTINUED_IDLE_MS = 10;
 
@@ -38,6 +41,7 @@ class Allowance {
   readonly limitMs: number;
   #leftMs: number;
   #flushes = 0;
+  #startsAndEnds = 0;
 
   constructor(limitMs: number) {
     this.limitMs = limitMs;
@@ -46,10 +50,12 @@ class Allowance {
 
   async flush(exporter: EndingExporter): Promise<void> {
     if (exporter.isSettled) return;
-    if (idleMs() - flushedIdleMs > CONTINUED_IDLE_MS) {
+    const hasRecorded = exporter.startsAndEnds > this.#startsAndEnds;
+    if (hasRecorded && idleMs() - flushedIdleMs > CONTINUED_IDLE_MS) {
       this.#leftMs = this.limitMs;
       this.#flushes = 0;
     }
+    this.#startsAndEnds = exporter.startsAndEnds;
     if (this.#flushes >= FLUSHES_MAX || this.#leftMs === 0) return;
     this.#flushes++;
     const startedAtMs = monotonicNowMs();

@@ -64,12 +64,16 @@ describe('the end of a program', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: '2\n' });
   });
 
-  it('is not delayed further by requests of a `fetch` option if the service hangs', async () => {
+  it('is not delayed further by requests of a `fetch` option that go on after their abort', async () => {
     await using server = await ingestServer(() => 'hold');
     const program = `
       import { configure, startRun } from 'runspan';
       const limits = { lingerMs: 60_000, exitFlushMs: 100, retryDelayMs: 1 };
-      configure({ endpoint: '${server.url}', fetch: (...args) => fetch(...args), limits });
+      const goingOn = (...args) => {
+        setTimeout(() => {}, 300);
+        return fetch(...args);
+      };
+      configure({ endpoint: '${server.url}', fetch: goingOn, limits });
       startRun({ name: 'work' }).end();
       let ends = 0;
       process.on('beforeExit', () => ends++);
