@@ -22,7 +22,6 @@ export { type Redaction, type RedactOptions, redact } from './payload/redaction/
 export type { Fields } from './run/fields.ts';
 export type { HookedRun, RunChanges, RunHooks } from './run/hooks.ts';
 export { runIdFrom } from './run/ids.ts';
-export type { KeepRule } from './run/keep.ts';
 export {
   type FromHeadersOptions,
   fromHeaders,
@@ -34,7 +33,8 @@ export {
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
 export type { Run } from './run/run.ts';
 export type { ContextFields, EndOptions, RunOptions, ThreadOptions } from './run/run-options.ts';
-export type { Sampler } from './run/sampling.ts';
+export type { KeepRule } from './run/sampling/keep.ts';
+export type { Sampler } from './run/sampling/sampling.ts';
 export type { EndedTrace, FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';
 export { currentRun, startRun, traceUrl, withContext, withExporter, withRun } from './run/start-run.ts';
 export type {

@@ -13,5 +13,5 @@ export { LLM_SCOPES, type ShouldExport } from './otel/span-filter.ts';
 export type * from './otel/span-like.ts';
 export type { HeaderField } from './run/propagation/propagation.ts';
 export type { RunType } from './run/record.ts';
-export type { Sampler } from './run/sampling.ts';
+export type { Sampler } from './run/sampling/sampling.ts';
 export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';

@@ -1,9 +1,7 @@
 /** A server that stores runs and displays them on a web page. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { SpanVocabulary } from './otel/conventions/span-vocabulary.ts';
-export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
-export type { SpanIds } from './receiver/domain/identity.ts';
-export type { PriceTable } from './receiver/domain/price-table.ts';
+export type { PriceTable } from './receiver/domain/cost/price-table.ts';
 export {
   addCost,
   type Price,
@@ -11,7 +9,9 @@ export {
   type PriceOptions,
   type Prices,
   type UnpricedRun,
-} from './receiver/domain/prices.ts';
+} from './receiver/domain/cost/prices.ts';
+export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
+export type { SpanIds } from './receiver/domain/identity.ts';
 export type * from './receiver/domain/query.ts';
 export type { RunFields, RunOperation } from './receiver/domain/run-message.ts';
 export type {
@@ -39,11 +39,11 @@ export type {
 export type { Search } from './receiver/domain/search-words.ts';
 export type * from './receiver/filter/filter.ts';
 export { ALL_TIMES, type Parsed, parsedQuery, type RunFilter } from './receiver/filter/run-filter.ts';
-export type { ReceiverFailure, ReceiverFaults } from './receiver/http/faults.ts';
+export type { ReceiverFailure, ReceiverFaults } from './receiver/http/server/faults.ts';
 export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
 export { ClickHouseStore, type ClickHouseStoreOptions } from './receiver/store/clickhouse/clickhouse-store.ts';
 export { MemoryStore, type MemoryStoreOptions } from './receiver/store/memory-store.ts';
-export type { StoreOwner } from './receiver/store/sqlite/file.ts';
+export type { StoreOwner } from './receiver/store/sqlite/file/file.ts';
 export { SqliteStore, type SqliteStoreOptions } from './receiver/store/sqlite/sqlite-store.ts';
 export {
   type ChangeFeed,

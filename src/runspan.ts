@@ -10,7 +10,7 @@ import { type Stats, totalStats } from './delivery/ledger.ts';
 import { ProcessExporters } from './delivery/process-exporters.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
 import { withoutTracing } from './platform/suppress-tracing.ts';
-import { untraced } from './run/context.ts';
+import { untraced } from './run/context/current.ts';
 import {
   type FlushLimit,
   type FlushResult,

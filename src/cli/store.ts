@@ -12,7 +12,7 @@ import { migrate, statements } from '../receiver/store/clickhouse/schema.ts';
 import type { SqliteRepricing } from '../receiver/store/sqlite/repricing.ts';
 import type { SqliteRetentionTime } from '../receiver/store/sqlite/retention.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
-import { WorkerThread } from '../receiver/store/sqlite/thread.ts';
+import { WorkerThread } from '../receiver/store/sqlite/threads/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from './command-line.ts';
 import { readConfig } from './serve/config.ts';
 import { withDatabase, withKeys } from './serve/keys.ts';

@@ -5,10 +5,10 @@ import { RunspanError } from '../base/errors.ts';
 import { messageOf, visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
 import { cacheComparison } from '../receiver/api/cache-comparison.ts';
-import { savedTrace } from '../receiver/api/saved-trace.ts';
-import { exportTrace, joined } from '../receiver/api/trace-export.ts';
-import { hashOf } from '../receiver/domain/price-table.ts';
-import { checkPriceOptions, type PriceOptions, type Prices } from '../receiver/domain/prices.ts';
+import { savedTrace } from '../receiver/api/export/saved-trace.ts';
+import { exportTrace, joined } from '../receiver/api/export/trace-export.ts';
+import { hashOf } from '../receiver/domain/cost/price-table.ts';
+import { checkPriceOptions, type PriceOptions, type Prices } from '../receiver/domain/cost/prices.ts';
 import type { ListQuery, Page, Scope, Statistics, StatisticsQuery } from '../receiver/domain/query.ts';
 import type {
   CacheComparison,
@@ -20,7 +20,7 @@ import type {
 import { ALL_TIMES, parsedQuery } from '../receiver/filter/run-filter.ts';
 import type { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-store.ts';
 import { MemoryStore } from '../receiver/store/memory-store.ts';
-import { realPathOf } from '../receiver/store/sqlite/file.ts';
+import { realPathOf } from '../receiver/store/sqlite/file/file.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE, type Store } from '../receiver/store/store.ts';
 import { CommandFailure, type Output, UsageError } from './command-line.ts';

@@ -1,5 +1,5 @@
 import { traceable } from '../instrument/traceable.ts';
-import { currentContext } from '../run/context.ts';
+import { currentContext } from '../run/context/current.ts';
 import { toHeaders } from '../run/propagation/propagation.ts';
 import type { Run } from '../run/run.ts';
 import { currentRun, startRun, withRun } from '../run/start-run.ts';

@@ -12,9 +12,9 @@ import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { defaultFields } from '../run/fields.ts';
 import type { RunHooks } from '../run/hooks.ts';
-import { type KeepRule, keepCheck, keepRules } from '../run/keep.ts';
 import type { ThreadOptions } from '../run/run-options.ts';
-import { type Sampler, samplingChecks, samplingDecision } from '../run/sampling.ts';
+import { type KeepRule, keepCheck, keepRules } from '../run/sampling/keep.ts';
+import { type Sampler, samplingChecks, samplingDecision } from '../run/sampling/sampling.ts';
 import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
 import {
   type Check,

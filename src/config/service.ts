@@ -8,7 +8,7 @@ import { SecretNames } from '../payload/redaction/names.ts';
 import { secretPatterns } from '../payload/redaction/patterns.ts';
 import { types } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
-import { untraced } from '../run/context.ts';
+import { untraced } from '../run/context/current.ts';
 import { endpointProblem, isHeaderKey, isLoopback, KEY_CHARACTERS_MAX, shownAddress } from './checker.ts';
 import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag, usesLangsmithService } from './environment.ts';
 import { type RunsEndpoint, runsEndpoints } from './runs-endpoints.ts';

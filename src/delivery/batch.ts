@@ -1,6 +1,6 @@
 import type { Delivery, Item } from './delivery.ts';
 import type { Failure } from './retry-policy.ts';
-import { Slab } from './slab.ts';
+import { Slab } from './slab/slab.ts';
 import type { Encoding } from './wire/compress.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;

@@ -14,12 +14,12 @@ import { type Delivery, dropEndPayloads, isOpen, reportBug } from './delivery.ts
 import type { ExporterParts } from './exporter-parts.ts';
 import { HeldTraces } from './held-traces.ts';
 import { type DropReason, type Stats, totalStats } from './ledger.ts';
-import { LightRuns } from './light-runs.ts';
 import { DeliveryLoop } from './loop.ts';
-import type { Slab } from './slab.ts';
-import { SlabWriter } from './slab-writer.ts';
-import { SpoolReader } from './spool/replay.ts';
+import { LightRuns } from './slab/light-runs.ts';
+import type { Slab } from './slab/slab.ts';
+import { SlabWriter } from './slab/slab-writer.ts';
 import { Spill } from './spool/spill.ts';
+import { SpoolReader } from './spool/spool-reader.ts';
 import { DeliveryStates } from './states.ts';
 
 export const FLUSH_TIMEOUT_MS = 30_000;

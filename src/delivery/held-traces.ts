@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { shown } from '../base/text.ts';
-import { untraced } from '../run/context.ts';
+import { untraced } from '../run/context/current.ts';
 import {
   type EncodedRun,
   encodeLazy,
@@ -10,8 +10,8 @@ import {
   recordOf,
   releaseRun,
 } from '../run/encoded-run.ts';
-import { hasFailed } from '../run/keep.ts';
 import type { RunRecord } from '../run/record.ts';
+import { hasFailed } from '../run/sampling/keep.ts';
 import type { EndedTrace, KeepRules } from '../run/sink.ts';
 import { sizeOfContent } from './delivery.ts';
 import type { Counts } from './ledger.ts';

@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { setSoon } from '../platform/timers.ts';
-import { untraced } from '../run/context.ts';
+import { untraced } from '../run/context/current.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import {
   type Backlog,

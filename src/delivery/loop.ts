@@ -5,8 +5,8 @@ import type { Attempts } from './attempts.ts';
 import type { Batch } from './batch.ts';
 import { reportBug } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
-import type { LightRuns } from './light-runs.ts';
-import type { SlabWriter } from './slab-writer.ts';
+import type { LightRuns } from './slab/light-runs.ts';
+import type { SlabWriter } from './slab/slab-writer.ts';
 import type { Spill } from './spool/spill.ts';
 import type { DeliveryStates } from './states.ts';
 

@@ -3,7 +3,7 @@ import { bytesBeyondLength, counterOf, Delivery, Item, isOpen, releasePosted, si
 import type { ExporterParts } from './exporter-parts.ts';
 import { type Counts, type DropReason, type FlushGroup, FlushTracker, type RunCounter } from './ledger.ts';
 import { type BatchSize, DeliveryQueue } from './queue.ts';
-import type { Slab } from './slab.ts';
+import type { Slab } from './slab/slab.ts';
 import type { RunName } from './spool/spool.ts';
 
 /** Factor by which child runs and outputs may exceed the queue limits. */

@@ -3,11 +3,12 @@ import { guard, ignoreErrors, reportFailure } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { types } from '../platform/node.ts';
 import { captureIn, policyOf, type RunStart } from '../run/begin.ts';
-import { applyIn, currentContext, offToEnter, type RunContext } from '../run/context.ts';
-import { placement } from '../run/placement.ts';
+import type { RunContext } from '../run/context/context.ts';
+import { applyIn, currentContext, offToEnter } from '../run/context/current.ts';
+import { placement } from '../run/context/placement.ts';
 import { beginRun, type CallDescription, type Run } from '../run/run.ts';
 import { areRunsMeasured } from '../run/run-meters.ts';
-import { sample } from '../run/sampling.ts';
+import { sample } from '../run/sampling/sampling.ts';
 import {
   type ArgumentsOf,
   type CallOptions,

@@ -4,8 +4,8 @@ import { followAsyncIterable } from '../instrument/results/iterator.ts';
 import { tryFollow } from '../instrument/results/observer.ts';
 import { type Collector, StreamRecorder } from '../instrument/results/recorder.ts';
 import { metadataOfUsage } from '../payload/usage.ts';
+import { RESPONSE_ID } from '../run/calls/same-call.ts';
 import type { Run } from '../run/run.ts';
-import { RESPONSE_ID } from '../run/same-call.ts';
 import type { Answer, AnswerReader, Fold } from '../services/answer.ts';
 
 /** Records that the request or response of a model call has an unknown format. */

@@ -2,7 +2,7 @@ import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
 import { steps } from '../integrations/langchain/steps.ts';
 import { defined } from '../payload/fields.ts';
 import { nodeModule } from '../platform/node.ts';
-import { currentContext } from '../run/context.ts';
+import { currentContext } from '../run/context/current.ts';
 import { Run } from '../run/run.ts';
 import { currentSink } from '../run/sink.ts';
 import { withRun } from '../run/start-run.ts';

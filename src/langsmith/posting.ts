@@ -3,7 +3,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { shared } from '../base/shared.ts';
 import { newState, type Step, steps } from '../integrations/langchain/steps.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';
-import { contextWith, type RunContext, rootContext } from '../run/context.ts';
+import { contextWith, type RunContext, rootContext } from '../run/context/context.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
 import { RemoteRun } from '../run/propagation/propagation.ts';
 import { type Run, startRunIn } from '../run/run.ts';

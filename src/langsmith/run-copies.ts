@@ -3,11 +3,11 @@ import { shownError } from '../payload/errors.ts';
 import { fieldsOf, isPlainObject, parseExact, textOf } from '../payload/fields.ts';
 import { MASK } from '../payload/redaction/redact.ts';
 import { encodePayload, shownName } from '../payload/serialize.ts';
-import { untraced } from '../run/context.ts';
+import { SAME_CALL } from '../run/calls/same-call.ts';
+import { untraced } from '../run/context/current.ts';
 import { describeOpenRun, type EncodedRun, type Project, type RunSource, releaseRun } from '../run/encoded-run.ts';
 import { withMetadata, withTags } from '../run/fields.ts';
 import { LateContent, LateValue, reportHidden } from '../run/late-content.ts';
-import { SAME_CALL } from '../run/same-call.ts';
 import { type CapturePolicy, flushed, noopSink, type RunSink } from '../run/sink.ts';
 import type { KVMap } from './types.ts';
 

@@ -2,7 +2,8 @@ import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { steps } from '../integrations/langchain/steps.ts';
 import { defined, fieldsOf, listOf, parseExact } from '../payload/fields.ts';
-import { currentContext, isOff, outsideOfRuns, type RunContext } from '../run/context.ts';
+import { isOff, outsideOfRuns, type RunContext } from '../run/context/context.ts';
+import { currentContext } from '../run/context/current.ts';
 import { projectText } from '../run/encoded-run.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
 import {

@@ -1,8 +1,8 @@
 import type { Attributes, Histogram, Meter } from '@opentelemetry/api';
 import { reportFailure } from '../base/guard.ts';
 import { parsedJson, textOf } from '../payload/fields.ts';
+import { SAME_CALL, USAGE } from '../run/calls/same-call.ts';
 import { addRunMeter, type MeasuredRun } from '../run/run-meters.ts';
-import { SAME_CALL, USAGE } from '../run/same-call.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 import { type ObserveOptions, oncePerMeter } from './meters.ts';
 import { operationName } from './otlp/gen-ai.ts';

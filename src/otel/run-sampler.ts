@@ -1,8 +1,8 @@
 import { type Context, isSpanContextValid, trace } from '@opentelemetry/api';
 import { guard } from '../base/guard.ts';
-import { heldRateOf, SAMPLED } from '../run/context.ts';
+import { heldRateOf, SAMPLED } from '../run/context/context.ts';
 import { usableOptions } from '../run/run-options.ts';
-import { type Sampler, sample, samplingChecks, samplingDecision } from '../run/sampling.ts';
+import { type Sampler, sample, samplingChecks, samplingDecision } from '../run/sampling/sampling.ts';
 import { type Capturing, currentSink, noopSink } from '../run/sink.ts';
 import { isRoot, observeActiveSpan, runAbove } from './live/active-spans.ts';
 import { runNameOf } from './mapping/span-identity.ts';

@@ -6,18 +6,10 @@ import type { Checks } from '../config/checker.ts';
 import { resourceFromEnvironment } from '../config/otlp.ts';
 import { defined, type Fields } from '../payload/fields.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
-import { callsOfSink } from '../run/calls.ts';
-import {
-  contextOfRoot,
-  enteredContext,
-  heldRateOf,
-  innermostContext,
-  isOff,
-  leftOutContext,
-  type RunContext,
-  SAMPLED,
-  sinkOf,
-} from '../run/context.ts';
+import { callsOfSink } from '../run/calls/calls.ts';
+import { contextOfRoot, heldRateOf, isOff, leftOutContext, type RunContext, SAMPLED } from '../run/context/context.ts';
+import { enteredContext, innermostContext } from '../run/context/current.ts';
+import { sinkOf } from '../run/context/inherited.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';

@@ -19,13 +19,13 @@ import { checkedQuery, checkedTraceId } from './api/run-query.ts';
 import type { RunQuery, Scope } from './domain/query.ts';
 import type { StoredRun } from './domain/run-view.ts';
 import { type Parsed, parsedQuery } from './filter/run-filter.ts';
-import { Access } from './http/access.ts';
-import { Faults, type ReceiverFaults } from './http/faults.ts';
-import { FixedKeys } from './http/keyring.ts';
+import { Access } from './http/access/access.ts';
+import { FixedKeys } from './http/access/keyring.ts';
+import { TokenSigner } from './http/access/token-signer.ts';
 import type { Route } from './http/route.ts';
 import type { RoutesOptions } from './http/routes.ts';
-import { listen, type ServerLimits } from './http/server.ts';
-import { TokenSigner } from './http/token-signer.ts';
+import { Faults, type ReceiverFaults } from './http/server/faults.ts';
+import { listen, type ServerLimits } from './http/server/server.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
 

@@ -9,13 +9,14 @@ import { changesPayloads } from '../integrations/fetch/exchange.ts';
 import { defined, fieldsOf, isFields, parsedJson, textOf } from '../payload/fields.ts';
 import { encodePayload } from '../payload/serialize.ts';
 import { createStorage, nodeModule, runtime } from '../platform/node.ts';
-import { type FirstCall, type RequestSource, type RunContext, setRequestSource } from '../run/context.ts';
+import type { RunContext } from '../run/context/context.ts';
+import { type FirstCall, type RequestSource, setRequestSource } from '../run/context/current.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import { pathPattern, runIdAt } from '../run/ids.ts';
 import { fromHeaders } from '../run/propagation/propagation.ts';
 import { Run } from '../run/run.ts';
 import type { StartOptions } from '../run/run-options.ts';
-import { sample } from '../run/sampling.ts';
+import { sample } from '../run/sampling/sampling.ts';
 import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import type { Instrumentation } from './module-hooks.ts';
 

@@ -2,7 +2,7 @@ import { guard } from '../base/guard.ts';
 import { callbacksIn, storedTree } from '../integrations/langchain/steps.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../payload/fields.ts';
-import type { RunContext } from '../run/context.ts';
+import type { RunContext } from '../run/context/context.ts';
 import { fromHeaders } from '../run/propagation/propagation.ts';
 import { currentSink } from '../run/sink.ts';
 import { isTracerReplaced, USER_AGENT } from './langchain.ts';

@@ -15,7 +15,7 @@ import { traceServer } from '../integrations/mcp/server.ts';
 import { tracedOpenAILoop, tracedToolRunner } from '../integrations/tool-runners.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { runtime } from '../platform/node.ts';
-import { addStepSource } from '../run/context.ts';
+import { addStepSource } from '../run/context/current.ts';
 import { addToRuntime } from '../run/encoded-run.ts';
 import { agents } from './agents.ts';
 import { entryOf } from './entry.ts';

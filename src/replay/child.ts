@@ -5,7 +5,7 @@ import { messageOf } from '../base/text.ts';
 import type { FetchTransport } from '../integrations/fetch/record-fetch.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { parseFixture, type RecordedRequest } from './fixture.ts';
-import { FixtureReplay, type ReplayEvent, type ReplayJob } from './replay.ts';
+import { FixtureReplay, type ReplayEvent, type ReplayJob } from './fixture-replay.ts';
 
 /** The replay in a process of its own. */
 export interface ChildReplay {

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { RunspanError } from '../base/errors.ts';
 import { answerFetch } from '../integrations/fetch/record-fetch.ts';
 import { recordRuns } from '../testing/record-runs.ts';
-import { FixtureReplay, type ReplayEvent, type ReplayJob } from './replay.ts';
+import { FixtureReplay, type ReplayEvent, type ReplayJob } from './fixture-replay.ts';
 import { type Result, wasStopped } from './replayed.ts';
 
 /** The replay of the program that makes a call. A stopped program may still run during the next replay. */

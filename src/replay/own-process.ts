@@ -11,8 +11,8 @@ import { environment } from '../platform/node.ts';
 import { PROGRAM_ENDED, type RunRecord } from '../run/record.ts';
 import { keyOfFormat } from '../services/keys.ts';
 import { type Entry, type Fixture, masked } from './fixture.ts';
+import type { ReplayEvent, ReplayJob } from './fixture-replay.ts';
 import { differences } from './match.ts';
-import type { ReplayEvent, ReplayJob } from './replay.ts';
 import { failure, mismatchesIn, type Result, wasStopped } from './replayed.ts';
 
 /** A program that is started again. */

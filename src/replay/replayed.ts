@@ -1,7 +1,7 @@
 import { RunspanError } from '../base/errors.ts';
 import type { RunRecord } from '../run/record.ts';
 import { outlineOf } from '../testing/snapshot.ts';
-import type { ReplayEvent, ReplayJob } from './replay.ts';
+import type { ReplayEvent, ReplayJob } from './fixture-replay.ts';
 
 /** The result of `replay`. `toHaveRun` accepts it like the result of `recordRuns`. */
 export interface Replayed {

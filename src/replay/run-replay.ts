@@ -5,7 +5,7 @@ import { RunspanError } from '../base/errors.ts';
 import { firstLine } from '../base/text.ts';
 import { type Checks, checkedOptions, isObject, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../config/checker.ts';
 import { type Fixture, fixtureText, parseFixture, type ReplayMode } from './fixture.ts';
-import type { ReplayJob } from './replay.ts';
+import type { ReplayJob } from './fixture-replay.ts';
 import { checkedResult, failure, type Replayed } from './replayed.ts';
 import type { ExportedRun } from './trace-calls.ts';
 

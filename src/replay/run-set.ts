@@ -11,7 +11,7 @@ import type { RunRecord } from '../run/record.ts';
 import { startRun, withRun } from '../run/start-run.ts';
 import type { RecordedRun } from '../testing/record-runs.ts';
 import { parseFixture } from './fixture.ts';
-import type { ReplayJob } from './replay.ts';
+import type { ReplayJob } from './fixture-replay.ts';
 import { checkedResult, mismatchesIn } from './replayed.ts';
 
 /** An example of a set: a line of `runspan-sets/<name>.jsonl`. */

@@ -1,16 +1,18 @@
 import { guard, reportFailure } from '../base/guard.ts';
 import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
-import type { CallStart } from './calls.ts';
-import { inheritedFrom, otelIdsBelow, type RunContext, type RunOwner, spanIdsOf, untraced } from './context.ts';
+import type { CallStart } from './calls/calls.ts';
+import { isCallType } from './calls/same-call.ts';
+import type { RunContext, RunOwner } from './context/context.ts';
+import { untraced } from './context/current.ts';
+import { inheritedFrom, otelIdsBelow, spanIdsOf } from './context/inherited.ts';
+import { placement } from './context/placement.ts';
 import { EncodedRun } from './encoded-run.ts';
 import { type Fields, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunHooks } from './hooks.ts';
 import { newRunId, runIdAt } from './ids.ts';
-import { placement } from './placement.ts';
 import { captureFor, hiddenByEither, projectIn, type RunOptions, type StartOptions } from './run-options.ts';
-import { isCallType } from './same-call.ts';
-import { type SamplingResult, sample } from './sampling.ts';
+import { type SamplingResult, sample } from './sampling/sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 

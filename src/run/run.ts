@@ -9,19 +9,11 @@ import { fieldsOf, parseExact } from '../payload/fields.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
 import { callHooks, hooksOf, newEncodedRun, policyOf, prepareRun, type RunStart } from './begin.ts';
-import { endCall, type RecordedCall, startCall } from './calls.ts';
-import {
-  activeSpan,
-  contextOf,
-  currentContext,
-  observeRun,
-  ownerWith,
-  PACKAGE_COPY,
-  type RunContext,
-  type RunOwner,
-  type RunStatus,
-  urlOf,
-} from './context.ts';
+import { endCall, type RecordedCall, startCall } from './calls/calls.ts';
+import { isCallType, SOURCES } from './calls/same-call.ts';
+import { PACKAGE_COPY, type RunContext, type RunOwner, type RunStatus } from './context/context.ts';
+import { activeSpan, contextOf, currentContext, observeRun } from './context/current.ts';
+import { ownerWith, urlOf } from './context/inherited.ts';
 import { describeOpenRun, type EncodedRun, encodeLazy, setPayload } from './encoded-run.ts';
 import { addMetadata, EventList, type Fields, notInherited, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
@@ -39,7 +31,6 @@ import {
   type StartOptions,
   usableOptions,
 } from './run-options.ts';
-import { isCallType, SOURCES } from './same-call.ts';
 import type { CapturePolicy, RunSink } from './sink.ts';
 import { isoTimestamp, timestampUs } from './time.ts';
 

@@ -1,15 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreErrors } from '../base/guard.ts';
-import {
-  contextTo,
-  contextWith,
-  currentContext,
-  enterContext,
-  enteredContext,
-  offToEnter,
-  sinkBeside,
-  urlOf,
-} from './context.ts';
+import { contextTo, contextWith } from './context/context.ts';
+import { currentContext, enterContext, enteredContext, offToEnter } from './context/current.ts';
+import { sinkBeside, urlOf } from './context/inherited.ts';
 import { RemoteRun } from './propagation/propagation.ts';
 import { Run, startRunIn } from './run.ts';
 import { type ContextFields, contextChecks, isSink, type RunOptions, usableOptions } from './run-options.ts';

@@ -2,11 +2,11 @@
 import { createServer, request } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { receiverRoutes } from '#src/receiver/all-routes.ts';
-import { Access } from '#src/receiver/http/access.ts';
-import { Faults } from '#src/receiver/http/faults.ts';
-import { FixedKeys } from '#src/receiver/http/keyring.ts';
-import { listen as listenWith } from '#src/receiver/http/server.ts';
-import { TokenSigner } from '#src/receiver/http/token-signer.ts';
+import { Access } from '#src/receiver/http/access/access.ts';
+import { FixedKeys } from '#src/receiver/http/access/keyring.ts';
+import { TokenSigner } from '#src/receiver/http/access/token-signer.ts';
+import { Faults } from '#src/receiver/http/server/faults.ts';
+import { listen as listenWith } from '#src/receiver/http/server/server.ts';
 import type { MemoryStore } from '#src/receiver.ts';
 import { listenInTest } from '../support/listen-in-test.ts';
 import { openPage } from './page.ts';

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable, withTrace } from '#src/instrument/traceable.ts';
-import { enteredContext } from '#src/run/context.ts';
+import { enteredContext } from '#src/run/context/current.ts';
 import { currentRun } from '#src/run/start-run.ts';
 import { gate } from '../support/gate.ts';
 import { logLines } from '../support/log-lines.ts';

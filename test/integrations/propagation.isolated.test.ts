@@ -10,7 +10,7 @@ import { ownRequests } from '#src/base/own-requests.ts';
 import { traceable } from '#src/instrument/traceable.ts';
 import { SUPPRESS_TRACING, withoutTracing } from '#src/platform/suppress-tracing.ts';
 import { propagation } from '#src/register/propagation.ts';
-import { untraced } from '#src/run/context.ts';
+import { untraced } from '#src/run/context/current.ts';
 import { fromHeaders, toHeaders } from '#src/run/propagation/propagation.ts';
 import { overrideSink } from '#src/run/sink.ts';
 import { startRun, withContext, withExporter, withRun } from '#src/run/start-run.ts';

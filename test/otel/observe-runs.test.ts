@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { currentRun, startRun, toHeaders, traceable, withRun } from '#src/index.ts';
 import { wrapOpenAI } from '#src/openai.ts';
 import { observeRuns, RunSpanProcessor } from '#src/otel.ts';
-import { samplingDecision } from '#src/run/sampling.ts';
+import { samplingDecision } from '#src/run/sampling/sampling.ts';
 import { noopSink, overrideSink, type RunSink } from '#src/run/sink.ts';
 import { randomFrom } from '../faults/random.ts';
 import { bareClient, chunksOf, localModel, tea } from '../integrations/local-openai.ts';

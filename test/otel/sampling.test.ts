@@ -25,9 +25,10 @@ import { fromHeaders, startRun, toHeaders, traceable, traced, traceMethods, with
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { RunPropagator, RunSampler, RunSpanProcessor } from '#src/otel.ts';
-import { currentContext, rootContext } from '#src/run/context.ts';
+import { rootContext } from '#src/run/context/context.ts';
+import { currentContext } from '#src/run/context/current.ts';
 import { requestHeaders } from '#src/run/propagation/propagation.ts';
-import { samplingDecision } from '#src/run/sampling.ts';
+import { samplingDecision } from '#src/run/sampling/sampling.ts';
 import { overrideSink } from '#src/run/sink.ts';
 import { recordRuns } from '#src/testing.ts';
 import { cases } from '../support/campaign.ts';

@@ -104,13 +104,14 @@ export const UPWARD: Readonly<Record<string, string>> = {
 
 /** Further rules if only a part of a folder may be imported. */
 const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>> = {
-  // The checks of options, not the settings of delivery.
-  'receiver → config': (target) => target === 'config/checker.ts',
+  // The checks of options and the default limits, not the settings of delivery.
+  'receiver → config': (target) => /^config\/(checker|limits)\.ts$/.test(target),
   // Secrets are masked again in a trace that is saved to be shared. Runs of other clients were never redacted.
-  'receiver → payload': (target) => /^payload\/(fields\.ts|serialize\.ts|usage\.ts|redaction\/)/.test(target),
+  'receiver → payload': (target) => /^payload\/((fields|serialize|truncate|usage)\.ts|redaction\/)/.test(target),
   // Only the reader of unknown objects. The page has no payloads of its own.
   'viewer → payload': (target) => target === 'payload/fields.ts',
-  'receiver → run': (target, found) => found.typeOnly || /^run\/(record|time|same-call|page-path)\.ts$/.test(target),
+  'receiver → run': (target, found) =>
+    found.typeOnly || /^run\/(encoded-run|fields|ids|page-path|record|time|calls\/same-call)\.ts$/.test(target),
   // Only the encoder of spans.
   'delivery → otel': (target) => target.startsWith('otel/otlp/'),
   // Only the mapping of attributes.
@@ -118,7 +119,9 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   'viewer → receiver': (target, found) =>
     found.typeOnly ||
     target.startsWith('receiver/filter/') ||
-    /^receiver\/domain\/(call-records|derived-tools|feedback|path-segment|query-keys|run-view)\.ts$/.test(target),
+    /^receiver\/domain\/(feedback|path-segment|query-keys|run-view|trace\/(call-records|derived-tools))\.ts$/.test(
+      target,
+    ),
 };
 
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */

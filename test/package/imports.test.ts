@@ -38,6 +38,18 @@ describe('the source', () => {
     expect(FILES.filter((path) => !path.includes('/'))).toEqual(expected);
   });
 
+  it('exports no function or class under a name that another file exports', () => {
+    // Variants for other runtimes and LangSmith's names replace others. `define` is what each command's file exports.
+    const files = FILES.filter((path) => !/\.(edge|browser)\.ts$|^langsmith\//.test(path));
+    const pattern =
+      /^export (?:abstract )?(?:async )?(?:function\*?|class) (\w+)|^export const (\w+)(?:: .+)? = (?:async )?[(<]/gm;
+    const names = files.flatMap((path) => {
+      const found = [...(SOURCES[path] ?? '').matchAll(pattern)].map(([, declared, assigned]) => declared ?? assigned);
+      return [...new Set(found)];
+    });
+    expect(names.filter((name, index) => name !== 'define' && names.indexOf(name) !== index)).toEqual([]);
+  });
+
   it('keeps its side effects with tree shaking', () => {
     const withEffect = entries.filter((name) => /\.\/runspan\.ts'/.test(read(`src/${name}.ts`)));
     expect(withEffect).toContain('index');

@@ -5,7 +5,7 @@ import { traceable } from 'runspan';
 import { recordRuns } from 'runspan/testing';
 import { afterEach, expect, test } from 'vitest';
 import type { Fields } from '#src/payload/fields.ts';
-import { OpenRuns } from '#src/run/open-runs.ts';
+import { OpenRuns } from '#src/run/calls/open-runs.ts';
 
 interface Event {
   readonly detail: Fields & { readonly id: string };

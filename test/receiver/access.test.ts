@@ -1,6 +1,6 @@
 import { request } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
-import { TokenSigner } from '#src/receiver/http/token-signer.ts';
+import { TokenSigner } from '#src/receiver/http/access/token-signer.ts';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type ReceiverOptions } from '#src/receiver.ts';
 import { call, makeRun, part, type Reply, ROOT, raw, refusal, sendJson, sendParts, start } from './wire.ts';
 

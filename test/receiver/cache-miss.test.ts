@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { commonPrefix, describeDifference, reportedCacheRead } from '#src/receiver/domain/cache-miss.ts';
+import { commonPrefix, describeDifference, reportedCacheRead } from '#src/receiver/domain/trace/cache-miss.ts';
 
 type Inputs = Record<string, unknown>;
 

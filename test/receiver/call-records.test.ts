@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { foldedCalls, sourcesOf, withoutInternal } from '#src/receiver/domain/call-records.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
+import { foldedCalls, sourcesOf, withoutInternal } from '#src/receiver/domain/trace/call-records.ts';
 
 const run = (id: string, fields: Partial<RunOutline> = {}): RunOutline => ({
   ...{ id, name: id, run_type: 'llm', status: 'success', start_time: '2026-11-20T07:00:00Z' },

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { BUILT_IN_TABLE } from '#src/receiver/domain/price-table.ts';
+import { BUILT_IN_TABLE } from '#src/receiver/domain/cost/price-table.ts';
 import { payloadFacts, summaryOf } from '#src/receiver/domain/summary.ts';
 import { addCost, PriceList, type PriceOptions, type RunFields } from '#src/receiver.ts';
 import { root } from '../support/folders.ts';

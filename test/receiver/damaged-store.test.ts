@@ -1,7 +1,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { Metrics } from '#src/receiver/http/metrics.ts';
-import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
+import { Metrics } from '#src/receiver/http/server/metrics.ts';
+import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
 import { DEFAULT_SCOPE } from '#src/receiver.ts';
 import { logLines } from '../support/log-lines.ts';
 import { id, post } from './conformance/support.ts';

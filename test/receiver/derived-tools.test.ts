@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, test, vi } from 'vitest';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
-import { type DerivedTool, derivedTools } from '#src/receiver/domain/derived-tools.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
+import { type DerivedTool, derivedTools } from '#src/receiver/domain/trace/derived-tools.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields } from '#src/receiver.ts';
 import { idOf, run } from '../browser/runs.ts';
 import { ANSWER, type Exchange, exchangeOf, type Format } from '../exchanges/exchange.ts';

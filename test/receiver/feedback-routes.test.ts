@@ -1,7 +1,7 @@
 import { Client } from 'langsmith';
 import { request } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
-import { TokenSigner } from '#src/receiver/http/token-signer.ts';
+import { TokenSigner } from '#src/receiver/http/access/token-signer.ts';
 import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { logLines } from '../support/log-lines.ts';
 import {

@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { all, type Sql } from '#src/receiver/filter/sql.ts';
-import { rowCondition } from '#src/receiver/store/clickhouse/conditions.ts';
-import { defineFilterFunctions, SqlFilter } from '#src/receiver/store/sqlite/conditions.ts';
-import { SqliteSearch } from '#src/receiver/store/sqlite/search.ts';
+import { rowCondition } from '#src/receiver/store/clickhouse/reads/conditions.ts';
+import { defineFilterFunctions, SqlFilter } from '#src/receiver/store/sqlite/reads/conditions.ts';
+import { SqliteSearch } from '#src/receiver/store/sqlite/reads/search.ts';
 import { openConnection } from './local-store.ts';
 
 const TRACE = '0193b3a0-0000-7000-8000-000000000001';

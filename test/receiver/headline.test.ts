@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { errorText } from '#src/payload/errors.ts';
-import { headlineOf } from '#src/receiver/domain/headline.ts';
+import { headlineOf } from '#src/receiver/domain/trace/headline.ts';
 import { listen } from '../support/listen.ts';
 
 test('of a failed request names the address, as runspan records the error and as Node prints it', async () => {

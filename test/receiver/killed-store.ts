@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import { expect } from 'vitest';
-import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
-import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
+import { loadEngine } from '#src/receiver/store/sqlite/file/database.ts';
+import { openToWrite } from '#src/receiver/store/sqlite/file/file.ts';
 import { isoTimestamp } from '#src/run/time.ts';
 import { startNode } from '../support/program.ts';
 

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
-import { openToWrite, realPathOf } from '#src/receiver/store/sqlite/file.ts';
-import { SqliteIndex } from '#src/receiver/store/sqlite/search.ts';
+import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
+import { openToWrite, realPathOf } from '#src/receiver/store/sqlite/file/file.ts';
+import { SqliteIndex } from '#src/receiver/store/sqlite/reads/search.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
-import type { ConnectionOptions, Thread } from '#src/receiver/store/sqlite/thread.ts';
-import { openHandler } from '#src/receiver/store/sqlite/worker.ts';
+import type { ConnectionOptions, Thread } from '#src/receiver/store/sqlite/threads/thread.ts';
+import { openHandler } from '#src/receiver/store/sqlite/threads/worker.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
 import {
   DEFAULT_SCOPE,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
-import { AssembledRun } from '#src/receiver/domain/assemble.ts';
+import { AssembledRun } from '#src/receiver/domain/trace/assemble.ts';
 import {
   DEFAULT_SCOPE,
   type DeletionTarget,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { perfettoEvents } from '#src/receiver/api/perfetto.ts';
+import { perfettoEvents } from '#src/receiver/api/export/perfetto.ts';
 import type { RunOutline } from '#src/receiver.ts';
 
 const at = (ms: number) => `2026-11-20T07:00:00.${ms.toString().padStart(3, '0')}000Z`;

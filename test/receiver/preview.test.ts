@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { inputsPreview, outputsPreview } from '#src/receiver/domain/preview.ts';
 import type { RunFields } from '#src/receiver/domain/run-message.ts';
+import { inputsPreview, outputsPreview } from '#src/receiver/domain/trace/preview.ts';
 import { formats } from '../exchanges/table.ts';
 
 type Payload = NonNullable<RunFields['outputs']>;

@@ -1,7 +1,7 @@
 import { waitForUpdate } from '@pydantic/genai-prices';
 import { describe, expect, test } from 'vitest';
-import { BUILT_IN_PROVIDERS, checkedTable } from '#src/receiver/domain/price-table.ts';
-import { addCost, checkedPrices } from '#src/receiver/domain/prices.ts';
+import { BUILT_IN_PROVIDERS, checkedTable } from '#src/receiver/domain/cost/price-table.ts';
+import { addCost, checkedPrices } from '#src/receiver/domain/cost/prices.ts';
 import { DEFAULT_SCOPE, MemoryStore, PriceList, parsedQuery, type UnpricedRun, type Usage } from '#src/receiver.ts';
 import { simple } from './conformance/support.ts';
 import { LIMITS, openLocalStore } from './local-store.ts';

@@ -5,7 +5,7 @@ import {
   callEvidenceOf,
   comparedCalls,
   repeatedCallsIn,
-} from '#src/receiver/domain/repeated-calls.ts';
+} from '#src/receiver/domain/trace/repeated-calls.ts';
 
 const MARKS = {
   '<': 'parentId',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
+import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
 import type { Repriced } from '#src/receiver/store/sqlite/repricing.ts';
-import { openHandler } from '#src/receiver/store/sqlite/worker.ts';
+import { openHandler } from '#src/receiver/store/sqlite/threads/worker.ts';
 import { DEFAULT_SCOPE, type PriceOptions, parsedQuery, type RunOperation, type SqliteStore } from '#src/receiver.ts';
 import { id, simple } from './conformance/support.ts';
 import { LIMITS, openLocalStore, storePath } from './local-store.ts';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { NO_PRICES } from '#src/receiver/domain/prices.ts';
+import { NO_PRICES } from '#src/receiver/domain/cost/prices.ts';
 import { SqliteCommits } from '#src/receiver/store/sqlite/commits.ts';
-import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
-import { openBeside, openToWrite } from '#src/receiver/store/sqlite/file.ts';
+import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
+import { openBeside, openToWrite } from '#src/receiver/store/sqlite/file/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { SqliteRetentionTime } from '#src/receiver/store/sqlite/retention.ts';
 import { DEFAULT_SCOPE } from '#src/receiver.ts';

@@ -1,6 +1,6 @@
 import { request } from 'undici';
 import { expect, test } from 'vitest';
-import { savedTrace } from '#src/receiver/api/saved-trace.ts';
+import { savedTrace } from '#src/receiver/api/export/saved-trace.ts';
 import type { SavedData } from '#src/receiver/domain/run-view.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunOperation, type Store } from '#src/receiver.ts';
 import { idOf, run } from '../browser/runs.ts';

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { NO_PRICES } from '#src/receiver/domain/prices.ts';
+import { NO_PRICES } from '#src/receiver/domain/cost/prices.ts';
 import { SqliteCommits } from '#src/receiver/store/sqlite/commits.ts';
-import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
-import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
+import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
+import { openToWrite } from '#src/receiver/store/sqlite/file/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import type { TenantChange } from '#src/receiver/store/subscribers.ts';
 import { DEFAULT_SCOPE, type RunOperation } from '#src/receiver.ts';

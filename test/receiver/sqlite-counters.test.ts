@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { NO_PRICES } from '#src/receiver/domain/prices.ts';
+import { NO_PRICES } from '#src/receiver/domain/cost/prices.ts';
 import { SqliteCommits } from '#src/receiver/store/sqlite/commits.ts';
 import { Counters } from '#src/receiver/store/sqlite/counters.ts';
-import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
-import { openToRead, openToWrite } from '#src/receiver/store/sqlite/file.ts';
+import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
+import { openToRead, openToWrite } from '#src/receiver/store/sqlite/file/file.ts';
+import { ALL_FILLED, EARLIER_VERSION } from '#src/receiver/store/sqlite/file/schema.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
-import { SqliteReader } from '#src/receiver/store/sqlite/reader.ts';
-import { ALL_FILLED, EARLIER_VERSION } from '#src/receiver/store/sqlite/schema.ts';
+import { SqliteReader } from '#src/receiver/store/sqlite/reads/reader.ts';
 import {
   DEFAULT_SCOPE,
   type GroupKey,

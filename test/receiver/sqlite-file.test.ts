@@ -14,9 +14,9 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
-import { currentOwner, openToRead, openToWrite, setOwner } from '#src/receiver/store/sqlite/file.ts';
-import { EARLIER_VERSION, FORMAT_VERSION } from '#src/receiver/store/sqlite/schema.ts';
+import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
+import { currentOwner, openToRead, openToWrite, setOwner } from '#src/receiver/store/sqlite/file/file.ts';
+import { EARLIER_VERSION, FORMAT_VERSION } from '#src/receiver/store/sqlite/file/schema.ts';
 import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
 import { simple } from './conformance/support.ts';
 import { openLocalStore, storePath } from './local-store.ts';

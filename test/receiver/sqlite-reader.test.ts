@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { NO_PRICES } from '#src/receiver/domain/cost/prices.ts';
 import { cursorOf } from '#src/receiver/domain/cursor.ts';
-import { NO_PRICES } from '#src/receiver/domain/prices.ts';
 import type { ListQuery } from '#src/receiver/domain/query.ts';
 import { ALL_TIMES } from '#src/receiver/filter/run-filter.ts';
-import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
-import { openToRead } from '#src/receiver/store/sqlite/file.ts';
+import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
+import { openToRead } from '#src/receiver/store/sqlite/file/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
-import { SqliteReader } from '#src/receiver/store/sqlite/reader.ts';
+import { SqliteReader } from '#src/receiver/store/sqlite/reads/reader.ts';
 import { SqliteWriter } from '#src/receiver/store/sqlite/writer.ts';
 import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
 import { id, simple } from './conformance/support.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { RunspanError } from '#src/base/errors.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
-import type { Thread } from '#src/receiver/store/sqlite/thread.ts';
+import type { Thread } from '#src/receiver/store/sqlite/threads/thread.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
 import { DEFAULT_SCOPE, type ListQuery, parsedQuery, type RunOperation, StoreError } from '#src/receiver.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { sentError, WorkerThread } from '#src/receiver/store/sqlite/thread.ts';
-import { ThreadPool } from '#src/receiver/store/sqlite/thread-pool.ts';
+import { sentError, WorkerThread } from '#src/receiver/store/sqlite/threads/thread.ts';
+import { ThreadPool } from '#src/receiver/store/sqlite/threads/thread-pool.ts';
 import { StoreError } from '#src/receiver.ts';
 
 const startFixture = () => new Worker(new URL('../fixtures/store-thread.mjs', import.meta.url));

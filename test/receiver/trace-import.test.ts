@@ -4,7 +4,7 @@ import { createGzip } from 'node:zlib';
 import fc from 'fast-check';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
-import { ExportReader } from '#src/receiver/api/export-reader.ts';
+import { ExportReader } from '#src/receiver/api/export/export-reader.ts';
 import type { Receiver } from '#src/receiver.ts';
 import { CHILD, END, makeChild, makeRun, part, ROOT, sendJson, sendParts, start } from './wire.ts';
 

@@ -1,10 +1,10 @@
 import { connect } from 'node:net';
 import { request } from 'undici';
 import { expect, onTestFinished } from 'vitest';
-import { Access } from '#src/receiver/http/access.ts';
-import { Faults } from '#src/receiver/http/faults.ts';
+import { Access } from '#src/receiver/http/access/access.ts';
+import { TokenSigner } from '#src/receiver/http/access/token-signer.ts';
 import type { RoutesOptions } from '#src/receiver/http/routes.ts';
-import { TokenSigner } from '#src/receiver/http/token-signer.ts';
+import { Faults } from '#src/receiver/http/server/faults.ts';
 import { startServer } from '#src/receiver/receiver.ts';
 import type { Receiver, Store } from '#src/receiver.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
-import { untraced } from '#src/run/context.ts';
+import { untraced } from '#src/run/context/current.ts';
 import { noopSink, overrideSink } from '#src/run/sink.ts';
 import { currentRun, startRun, withExporter, withRun } from '#src/run/start-run.ts';
 import { logLines } from '../support/log-lines.ts';

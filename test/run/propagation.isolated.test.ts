@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { secretPatterns } from '#src/payload/redaction/patterns.ts';
 import { redact } from '#src/payload/redaction/redact.ts';
-import { enterContext, type RunContext } from '#src/run/context.ts';
+import type { RunContext } from '#src/run/context/context.ts';
+import { enterContext } from '#src/run/context/current.ts';
 import {
   baggageMember,
   baggageValue,

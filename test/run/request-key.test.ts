@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { requestKey } from '#src/run/request-key.ts';
+import { requestKey } from '#src/run/calls/request-key.ts';
 
 describe('the fingerprint of a request', () => {
   const texts = ['Be brief.', 'Is it raining?'];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
-import { samplingDecision, shareOf } from '#src/run/sampling.ts';
+import { samplingDecision, shareOf } from '#src/run/sampling/sampling.ts';
 import type { TraceStart } from '#src/run/sink.ts';
 import { currentRun, startRun, withRun } from '#src/run/start-run.ts';
 import { unhandledRejections } from '../base/rejections.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { PACKAGE_COPY, setSpanSource } from '#src/run/context.ts';
+import { PACKAGE_COPY } from '#src/run/context/context.ts';
+import { setSpanSource } from '#src/run/context/current.ts';
 import { overrideSink } from '#src/run/sink.ts';
 import { currentRun, startRun, withRun } from '#src/run/start-run.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -1,4 +1,4 @@
-import { addCost, NO_PRICES } from '#src/receiver/domain/prices.ts';
+import { addCost, NO_PRICES } from '#src/receiver/domain/cost/prices.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
 import { outlineOfSummary, payloadFacts, summaryOf, toolsIn } from '#src/receiver/domain/summary.ts';
 import type { RunRecord } from '#src/run/record.ts';

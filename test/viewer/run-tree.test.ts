@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { foldedCalls } from '#src/receiver/domain/call-records.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
+import { foldedCalls } from '#src/receiver/domain/trace/call-records.ts';
 import { isInternal, type RunTree, repeatsIn, treeOf, unfolded } from '#src/viewer/trace/run-tree.ts';
 
 /** Runs by id and parent: `b<a` is a run `b` below `a`. */

@@ -5,7 +5,7 @@ import { isLoopback } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { defined } from '../../payload/fields.ts';
 import { delay } from '../../platform/timers.ts';
-import { exportTrace } from '../../receiver/api/trace-export.ts';
+import { exportTrace } from '../../receiver/api/export/trace-export.ts';
 import type { Route } from '../../receiver/http/route.ts';
 import { SpanSelection } from '../../receiver/ingest/span-selection.ts';
 import { type Receiver, type ReceiverOptions, receiverWith } from '../../receiver/receiver.ts';

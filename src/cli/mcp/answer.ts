@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { cut, visible } from '../../base/text.ts';
-import type { TreeRun } from '../../receiver/domain/derived-tools.ts';
-import { headlineOf } from '../../receiver/domain/headline.ts';
 import type { TraceOutcome } from '../../receiver/domain/run-view.ts';
+import type { TreeRun } from '../../receiver/domain/trace/derived-tools.ts';
+import { headlineOf } from '../../receiver/domain/trace/headline.ts';
 import { durationOf, usageTexts } from '../tree.ts';
 
 export interface Answer {

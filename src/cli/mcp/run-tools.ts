@@ -1,12 +1,12 @@
 import * as z from 'zod/v4';
 import { rootIn } from '../../base/forest.ts';
 import { defined, exactJson, isFields } from '../../payload/fields.ts';
-import { headWithRecords, type Records } from '../../receiver/domain/call-records.ts';
-import { headlineOf } from '../../receiver/domain/headline.ts';
 import type { Figures, GroupKey, Statistics } from '../../receiver/domain/query.ts';
 import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
 import { PAYLOAD_FIELDS, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../../receiver/domain/summary.ts';
+import { headWithRecords, type Records } from '../../receiver/domain/trace/call-records.ts';
+import { headlineOf } from '../../receiver/domain/trace/headline.ts';
 import { CommandFailure } from '../command-line.ts';
 import { completeId, costText, feedbackLine, foundRun, idArgument, payloadOf, recordsOfCall } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';

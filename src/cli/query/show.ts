@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import type { Command } from '@commander-js/extra-typings';
 import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import { exactJson, parseExact } from '../../payload/fields.ts';
-import { headWithRecords, type Records, recordWith } from '../../receiver/domain/call-records.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import {
   PAYLOAD_FIELDS,
@@ -10,7 +9,8 @@ import {
   type RunDetails,
   type TraceSummary,
 } from '../../receiver/domain/run-view.ts';
-import { isCallType } from '../../run/same-call.ts';
+import { headWithRecords, type Records, recordWith } from '../../receiver/domain/trace/call-records.ts';
+import { isCallType } from '../../run/calls/same-call.ts';
 import { canonicalId } from '../../run/time.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';

@@ -1,8 +1,8 @@
 import type { Command } from '@commander-js/extra-typings';
 import { visible, visibleJson } from '../../base/text.ts';
 import { type Fields, parsedJson } from '../../payload/fields.ts';
-import { headlineOf } from '../../receiver/domain/headline.ts';
-import { outputsPreview } from '../../receiver/domain/preview.ts';
+import { headlineOf } from '../../receiver/domain/trace/headline.ts';
+import { outputsPreview } from '../../receiver/domain/trace/preview.ts';
 import { pagePath } from '../../run/page-path.ts';
 import { type CommandContext, CommandFailure, collect, pairOf, UsageError, wholeNumber } from '../command-line.ts';
 import { ReceiverSource, withSource, withSourceOptions } from '../query/run-source.ts';

@@ -6,7 +6,7 @@ import { messageOf, shown } from '../../base/text.ts';
 import { isObject, isOrigin } from '../../config/checker.ts';
 import { checkedVocabularies, type SpanVocabulary, vocabulariesCheck } from '../../otel/conventions/span-vocabulary.ts';
 import { namesCheck } from '../../otel/mapping/resource.ts';
-import { checkedPrices, type Prices } from '../../receiver/domain/prices.ts';
+import { checkedPrices, type Prices } from '../../receiver/domain/cost/prices.ts';
 import { filledText, object, parsed, type Schema } from '../../receiver/http/validation.ts';
 import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts';
 import { CommandFailure, durationMs, sizeBytes } from '../command-line.ts';

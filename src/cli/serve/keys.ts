@@ -5,7 +5,7 @@ import { ClickHouseKeys } from '../../receiver/store/clickhouse/keys.ts';
 import { checkSchema } from '../../receiver/store/clickhouse/schema.ts';
 import { keyIdOf, newKey, PERMISSIONS, type StoredKey } from '../../receiver/store/key-store.ts';
 import type { SqliteKeys } from '../../receiver/store/sqlite/keys.ts';
-import { WorkerThread } from '../../receiver/store/sqlite/thread.ts';
+import { WorkerThread } from '../../receiver/store/sqlite/threads/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import { isUrl } from '../stores.ts';
 import { type Config, readConfig, scopeProblems } from './config.ts';

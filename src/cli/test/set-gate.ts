@@ -5,7 +5,7 @@ import { pathTo } from '../../base/forest.ts';
 import { ignoreErrors } from '../../base/guard.ts';
 import { messageOf, visible } from '../../base/text.ts';
 import { environmentWith } from '../../config/environment.ts';
-import { FORMAT, VERSION } from '../../receiver/api/trace-export.ts';
+import { FORMAT, VERSION } from '../../receiver/api/export/trace-export.ts';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { MemoryStore } from '../../receiver/store/memory-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';

@@ -4,8 +4,8 @@ import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-
 import { visible } from '../../base/text.ts';
 import { fieldsOf, parsedJson } from '../../payload/fields.ts';
 import { MASK } from '../../payload/redaction/redact.ts';
-import { derivedTools } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
+import { derivedTools } from '../../receiver/domain/trace/derived-tools.ts';
 import { type Entry, type Fixture, fixtureText, type RecordedCall } from '../../replay/fixture.ts';
 import { fixtureOf, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
 import { packageFolder } from '../../replay/own-process.ts';

@@ -2,8 +2,8 @@ import { describeOpenRun } from '../../run/encoded-run.ts';
 import type { Delivery } from '../delivery.ts';
 import type { SpoolingParts } from '../exporter-parts.ts';
 import type { DeliveryStates } from '../states.ts';
-import type { SpoolReader } from './replay.ts';
 import type { Segment, SpooledRecord } from './spool.ts';
+import type { SpoolReader } from './spool-reader.ts';
 
 /** If the queue exceeds `HIGH_SHARE` of its limits, runs are written to disk until the queue is down to `LOW_SHARE`. */
 const HIGH_SHARE = 0.5;

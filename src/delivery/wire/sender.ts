@@ -6,7 +6,7 @@ import { bodyBytes } from '../../http/transport.ts';
 import { isPerRequest } from '../../platform/node.ts';
 import type { Batch, RequestBody } from '../batch.ts';
 import { isRefusal } from '../retry-policy.ts';
-import type { Slab } from '../slab.ts';
+import type { Slab } from '../slab/slab.ts';
 import { COMPRESSED_BYTES_MIN, compress, firstSupported } from './compress.ts';
 import type { RunEncoder } from './encoder.ts';
 import { type Ingest, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';

@@ -1,5 +1,6 @@
 import { guard } from '../../base/guard.ts';
-import { applyIn, enteredContext, rootContext } from '../../run/context.ts';
+import { rootContext } from '../../run/context/context.ts';
+import { applyIn, enteredContext } from '../../run/context/current.ts';
 import { interceptOwn, type StreamObserver } from './observer.ts';
 
 interface Observable {

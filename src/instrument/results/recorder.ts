@@ -1,7 +1,7 @@
 import { guard } from '../../base/guard.ts';
 import type { ChunkList } from '../../payload/serialize.ts';
 import { types } from '../../platform/node.ts';
-import { applyIn } from '../../run/context.ts';
+import { applyIn } from '../../run/context/current.ts';
 import type { Run } from '../../run/run.ts';
 import { type ChunkOptions, userValue } from '../plan.ts';
 import { ChunkValues } from './chunk-values.ts';

@@ -4,10 +4,11 @@ import { abandonment, interceptOwn, type Watched } from '../../instrument/result
 import { type Fields, fieldsOf, listOf, parsedJson, textOf } from '../../payload/fields.ts';
 import { nodeModule } from '../../platform/node.ts';
 import { prepareRun } from '../../run/begin.ts';
-import { areSpansRecorded, bindContext, currentContext, sinkOf } from '../../run/context.ts';
+import { isCallType } from '../../run/calls/same-call.ts';
+import { areSpansRecorded, bindContext, currentContext } from '../../run/context/current.ts';
+import { sinkOf } from '../../run/context/inherited.ts';
 import type { RunType } from '../../run/record.ts';
 import { beginRun, type CallDescription, type Run } from '../../run/run.ts';
-import { isCallType } from '../../run/same-call.ts';
 import { currentRun } from '../../run/start-run.ts';
 import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
 import { generatedAnswer, modelReader, operationReader, outputsOfAnswer } from './answer.ts';

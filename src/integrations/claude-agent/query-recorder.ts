@@ -5,7 +5,7 @@ import { errorLine } from '../../payload/errors.ts';
 import { defined, type Fields, fieldsOf, listOf, numberOf, textOf } from '../../payload/fields.ts';
 import { metadataOfUsage } from '../../payload/usage.ts';
 import { prepareRun } from '../../run/begin.ts';
-import { OpenRuns, type OpenStep } from '../../run/open-runs.ts';
+import { OpenRuns, type OpenStep } from '../../run/calls/open-runs.ts';
 import { beginRun, type CallDescription, type Run } from '../../run/run.ts';
 import type { Fold } from '../../services/answer.ts';
 import { messageCall } from '../../services/anthropic/calls.ts';

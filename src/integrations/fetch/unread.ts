@@ -1,5 +1,6 @@
 import { diagnostics } from '../../base/diagnostics.ts';
-import { currentContext, ownerWith, sinkOf } from '../../run/context.ts';
+import { currentContext } from '../../run/context/current.ts';
+import { ownerWith, sinkOf } from '../../run/context/inherited.ts';
 import { modelSteps } from '../langchain/steps.ts';
 import { serviceAt } from '../providers.ts';
 

@@ -1,6 +1,6 @@
 import { definedOrNone, type Fields, fieldsOf, firstText, listOf } from '../../payload/fields.ts';
 import { completeUsage, metadataOfUsage, type UsageMetadata } from '../../payload/usage.ts';
-import { RESPONSE_ID } from '../../run/same-call.ts';
+import { RESPONSE_ID } from '../../run/calls/same-call.ts';
 import { aiSdkUsage } from '../../services/ai-sdk/usage.ts';
 import { wholeUsage } from '../../services/any.ts';
 import { isMessage, plainMessage } from './payload.ts';

@@ -1,10 +1,10 @@
 import { guard } from '../../base/guard.ts';
 import { isAbort, leavesGraph } from '../../payload/errors.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
-import type { StepStart } from '../../run/open-runs.ts';
+import type { StepStart } from '../../run/calls/open-runs.ts';
+import { isCallType, SOURCES } from '../../run/calls/same-call.ts';
 import type { RunType } from '../../run/record.ts';
 import type { Run } from '../../run/run.ts';
-import { isCallType, SOURCES } from '../../run/same-call.ts';
 import { requestSignal } from '../fetch/request.ts';
 import { modelMetadata } from './model.ts';
 import { plainInterrupts, plainOutputs } from './payload.ts';

@@ -2,9 +2,10 @@ import { guard } from '../../base/guard.ts';
 import { shared } from '../../base/shared.ts';
 import { type Fields, fieldsOf, parsedJson, textOf } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
-import { addStepSource, type RunContext } from '../../run/context.ts';
-import { OpenRuns, type OpenStep } from '../../run/open-runs.ts';
-import { requestTexts } from '../../run/request-key.ts';
+import { OpenRuns, type OpenStep } from '../../run/calls/open-runs.ts';
+import { requestTexts } from '../../run/calls/request-key.ts';
+import type { RunContext } from '../../run/context/context.ts';
+import { addStepSource } from '../../run/context/current.ts';
 import type { RunSink } from '../../run/sink.ts';
 
 /** What one handler, or LangSmith's tracer, knows of an open LangChain step. */

@@ -1,12 +1,12 @@
 import { guard } from '../../base/guard.ts';
 import { defined, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import { metadataOfUsage } from '../../payload/usage.ts';
-import { enterContext } from '../../run/context.ts';
-import { OpenRuns, type OpenStep } from '../../run/open-runs.ts';
+import { OpenRuns, type OpenStep } from '../../run/calls/open-runs.ts';
+import { isCallType, MODEL_TYPES, RESPONSE_ID } from '../../run/calls/same-call.ts';
+import { enterContext } from '../../run/context/current.ts';
 import type { RunType } from '../../run/record.ts';
 import type { Run } from '../../run/run.ts';
 import { type Hiding, hidingIf, type StartOptions, sharedChecks, usableOptions } from '../../run/run-options.ts';
-import { isCallType, MODEL_TYPES, RESPONSE_ID } from '../../run/same-call.ts';
 import { currentSink, preloadDelivery } from '../../run/sink.ts';
 import { timestampUs } from '../../run/time.ts';
 import { aiSdkUsage } from '../../services/ai-sdk/usage.ts';

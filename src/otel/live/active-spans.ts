@@ -4,15 +4,8 @@
  */
 import { type Context, context, isSpanContextValid, type Span, trace } from '@opentelemetry/api';
 import { SUPPRESS_TRACING } from '../../platform/suppress-tracing.ts';
-import {
-  enteredContext,
-  type RunContext,
-  SAMPLED,
-  type SpanSource,
-  SUPPRESSED,
-  sampledBy,
-  setSpanSource,
-} from '../../run/context.ts';
+import { type RunContext, SAMPLED } from '../../run/context/context.ts';
+import { enteredContext, type SpanSource, SUPPRESSED, sampledBy, setSpanSource } from '../../run/context/current.ts';
 import { currentSink, type RunSink } from '../../run/sink.ts';
 import { ExtractedRun, extractedFor } from './extracted-run.ts';
 import type { SpanEntry, SpanKey, SpanRegistry } from './span-registry.ts';

@@ -1,5 +1,5 @@
 import { type Context, createContextKey, trace } from '@opentelemetry/api';
-import type { RunContext } from '../../run/context.ts';
+import type { RunContext } from '../../run/context/context.ts';
 import type { RemoteRun } from '../../run/propagation/propagation.ts';
 import type { RunSink } from '../../run/sink.ts';
 import type { SpanContextLike } from '../span-like.ts';

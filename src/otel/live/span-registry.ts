@@ -1,5 +1,5 @@
 import { makeSlot, type Slot } from '../../base/slot.ts';
-import type { RunContext } from '../../run/context.ts';
+import type { RunContext } from '../../run/context/context.ts';
 import type { SpanContextLike } from '../span-like.ts';
 
 const OPEN_MAX = 10_000;

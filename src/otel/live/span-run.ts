@@ -2,17 +2,10 @@ import { monotonicNowMs } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { type EncodedPayload, isSamePayload, shownName } from '../../payload/serialize.ts';
 import { policyOf, type SpanOwner } from '../../run/begin.ts';
-import { endCall, endsBeside, markSame, type RecordedCall } from '../../run/calls.ts';
-import {
-  enclosingSpanIds,
-  observeRun,
-  otelTraceIdOf,
-  ownerWith,
-  PACKAGE_COPY,
-  type RunContext,
-  type RunOwner,
-  requestSource,
-} from '../../run/context.ts';
+import { endCall, endsBeside, markSame, type RecordedCall } from '../../run/calls/calls.ts';
+import { PACKAGE_COPY, type RunContext, type RunOwner } from '../../run/context/context.ts';
+import { observeRun, requestSource } from '../../run/context/current.ts';
+import { enclosingSpanIds, otelTraceIdOf, ownerWith } from '../../run/context/inherited.ts';
 import {
   EncodedRun,
   extraJson,
@@ -26,7 +19,7 @@ import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
 import { measureRun } from '../../run/run-meters.ts';
 import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
-import { sample } from '../../run/sampling.ts';
+import { sample } from '../../run/sampling/sampling.ts';
 import type { CapturePolicy, EndedTexts, LightRun, RunSink } from '../../run/sink.ts';
 import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';

@@ -1,8 +1,10 @@
 import type { Fields } from '../../payload/fields.ts';
-import { contextOf, heldRateOf, inheritedFrom, type RunContext, type RunOwner } from '../../run/context.ts';
+import { heldRateOf, type RunContext, type RunOwner } from '../../run/context/context.ts';
+import { contextOf } from '../../run/context/current.ts';
+import { inheritedFrom } from '../../run/context/inherited.ts';
+import { placement } from '../../run/context/placement.ts';
 import type { EncodedRun, Project } from '../../run/encoded-run.ts';
 import { notInherited } from '../../run/fields.ts';
-import { placement } from '../../run/placement.ts';
 import type { Hiding, StartOptions } from '../../run/run-options.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { runNameOf } from '../mapping/span-identity.ts';

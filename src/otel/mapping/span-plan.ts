@@ -1,8 +1,8 @@
 import { metadataJson, shownName } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
+import { USAGE } from '../../run/calls/same-call.ts';
 import { jsonName } from '../../run/encoded-run.ts';
 import { areRunsMeasured } from '../../run/run-meters.ts';
-import { USAGE } from '../../run/same-call.ts';
 import { isCancelledCall } from '../conventions/ai-sdk.ts';
 import type { Attributes } from '../conventions/values.ts';
 import type { SpanLike } from '../span-like.ts';

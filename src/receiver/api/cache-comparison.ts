@@ -1,8 +1,8 @@
 import { parseIsoTimestamp } from '../../run/time.ts';
-import { type CommonPrefix, commonPrefix, describeDifference, reportedCacheRead } from '../domain/cache-miss.ts';
-import { recordSource } from '../domain/repeated-calls.ts';
 import { projectOf, timesOf } from '../domain/run-values.ts';
 import type { CacheComparison, RunDetails, RunSummary } from '../domain/run-view.ts';
+import { type CommonPrefix, commonPrefix, describeDifference, reportedCacheRead } from '../domain/trace/cache-miss.ts';
+import { recordSource } from '../domain/trace/repeated-calls.ts';
 import { ALL_RUNS, equal } from '../filter/run-filter.ts';
 import type { Reader } from '../store/store.ts';
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Feedback, FeedbackToken } from '../domain/feedback.ts';
+import { checkProject } from '../http/access/project-scope.ts';
 import {
   FEEDBACK_BYTES_MAX,
   feedbackOf,
@@ -10,7 +11,6 @@ import {
   readTokens,
 } from '../http/feedback-fields.ts';
 import { HttpError } from '../http/http-error.ts';
-import { checkProject } from '../http/project-scope.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
 import { uuidSchema } from '../http/run-fields.ts';
 import { parsed, refuseUnknownParameters, validated } from '../http/validation.ts';

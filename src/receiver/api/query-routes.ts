@@ -12,9 +12,11 @@ import { jsonPieces } from '../http/json-pieces.ts';
 import { type Call, get, idOf, type Route, type RouteResponse } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';
 import { cacheComparison } from './cache-comparison.ts';
+import { exported } from './export/list-export.ts';
+import { perfettoEvents } from './export/perfetto.ts';
+import { savedTrace } from './export/saved-trace.ts';
+import { exportPieces } from './export/trace-export.ts';
 import { postFeedback } from './feedback-routes.ts';
-import { exported } from './list-export.ts';
-import { perfettoEvents } from './perfetto.ts';
 import {
   readExportQuery,
   readListQuery,
@@ -24,8 +26,6 @@ import {
   readTraceQuery,
   readTurnQuery,
 } from './run-query.ts';
-import { savedTrace } from './saved-trace.ts';
-import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
 
 export const queryRoutes: readonly Route[] = [

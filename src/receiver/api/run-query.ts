@@ -20,7 +20,7 @@ import {
   SORT_KEYS,
   SUGGESTION_FIELDS,
 } from '../domain/query-keys.ts';
-import { offsetsOf } from '../domain/time-buckets.ts';
+import { offsetsOf } from '../domain/statistics/time-buckets.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parseUuid, uuidSchema } from '../http/run-fields.ts';

@@ -13,8 +13,8 @@ import { type Call, checkJsonType } from '../http/route.ts';
 import { filledText, parsed, requiredObject, text, validate } from '../http/validation.ts';
 import { ingest } from '../ingest/ingest-routes.ts';
 import { readRun } from '../ingest/run-message.ts';
-import { ExportReader, LineReader, notAnExport } from './export-reader.ts';
-import { FORMAT, VERSION } from './trace-export.ts';
+import { ExportReader, LineReader, notAnExport } from './export/export-reader.ts';
+import { FORMAT, VERSION } from './export/trace-export.ts';
 
 /** Number of runs to store at once. Of a larger export that is invalid, some runs may already be stored. */
 const BATCH_RUNS = 5_000;

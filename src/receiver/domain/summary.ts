@@ -1,13 +1,11 @@
 import { cut } from '../../base/text.ts';
 import { definedOrNone, exactJson, fieldsOf, filled, firstText, idTextOf } from '../../payload/fields.ts';
+import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, TOOL_CALL_ID, USAGE } from '../../run/calls/same-call.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
-import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, TOOL_CALL_ID, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { callsInOutputs, resultsInInputs } from '../../services/conversation.ts';
 import { comparable } from './comparable.ts';
-import { headlineOf } from './headline.ts';
-import { inputsPreview, outputsPreview } from './preview.ts';
-import { type RequestFacts, recordSource, requestFactsOf } from './repeated-calls.ts';
+import { outputsUsageOf, set, tierOf, usageIn } from './cost/usage.ts';
 import type { RunFields } from './run-message.ts';
 import {
   type CalledTool,
@@ -22,7 +20,9 @@ import {
   type UnpricedUsage,
   type Usage,
 } from './run-view.ts';
-import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
+import { headlineOf } from './trace/headline.ts';
+import { inputsPreview, outputsPreview } from './trace/preview.ts';
+import { type RequestFacts, recordSource, requestFactsOf } from './trace/repeated-calls.ts';
 
 export interface PayloadFacts extends RequestFacts, ToolFacts {
   /** Whether the inputs, or the outputs, are more than an empty object. */

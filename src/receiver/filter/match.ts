@@ -1,8 +1,8 @@
+import { cachedShareOf } from '../domain/cost/usage.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import type { TextField } from '../domain/query.ts';
 import { type FilteredRun, feedbackTexts, filteredTexts, isOfProject } from '../domain/run-values.ts';
 import type { Usage } from '../domain/run-view.ts';
-import { cachedShareOf } from '../domain/usage.ts';
 import type { Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import type { RunFilter } from './run-filter.ts';
 

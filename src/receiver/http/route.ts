@@ -6,15 +6,15 @@ import type { Scope } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import type { Permission } from '../store/key-store.ts';
 import type { Store, StoreStatus } from '../store/store.ts';
-import type { Access, Admission } from './access.ts';
-import type { Faults } from './faults.ts';
+import type { Access, Admission } from './access/access.ts';
+import type { TokenSigner } from './access/token-signer.ts';
 import { HttpError } from './http-error.ts';
 import { JsonReader } from './json.ts';
-import type { Metrics } from './metrics.ts';
 import type { RequestBodies } from './request-body.ts';
 import { uuidSchema } from './run-fields.ts';
 import type { RunLimits } from './run-limits.ts';
-import type { TokenSigner } from './token-signer.ts';
+import type { Faults } from './server/faults.ts';
+import type { Metrics } from './server/metrics.ts';
 import { validated } from './validation.ts';
 
 /** An HTTP response. Contains either `body`, which is sent as JSON, or `content` in another format. */

@@ -3,10 +3,10 @@ import type { Socket } from 'node:net';
 import { nameInPath } from '../domain/path-segment.ts';
 import { DEFAULT_SCOPE, type Store, StoreError } from '../store/store.ts';
 import { HttpError, toHttpError } from './http-error.ts';
-import { Metrics } from './metrics.ts';
 import { ReadCache } from './read-cache.ts';
 import { LIMITS, LIMITS_OF_ANYONE, RequestBodies } from './request-body.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
+import { Metrics } from './server/metrics.ts';
 
 /** Responds to a request, or throws an HttpError. */
 export type Routes = (

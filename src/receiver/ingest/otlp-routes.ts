@@ -1,7 +1,5 @@
 import { diagnostics } from '../../base/diagnostics.ts';
-import { finishedRun } from '../../otel/mapping/finished-run.ts';
 import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
-import { ownRecord } from '../../otel/otlp/own-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
 import { parseExact } from '../../payload/fields.ts';
 import type { Feedback } from '../domain/feedback.ts';
@@ -11,11 +9,13 @@ import { HttpError, toHttpError, ValidationIssues } from '../http/http-error.ts'
 import { JsonReader } from '../http/json.ts';
 import type { Call, Route, RouteResponse } from '../http/route.ts';
 import { addFeedbackBatch } from '../store/add-feedback.ts';
+import { finishedRun } from './finished-run.ts';
 import { ingest } from './ingest-routes.ts';
 import { feedbackOn, joinRecords, storeRecords } from './log-records.ts';
 import { readOtlpLogs } from './otlp-logs.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
 import { type OtlpSpan, readOtlpSpans } from './otlp-spans.ts';
+import { ownRecord } from './own-run.ts';
 import { readRun } from './run-message.ts';
 
 /** A signal of OpenTelemetry, with the names of its request and of the count of its rejected items in JSON. */

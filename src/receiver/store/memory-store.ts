@@ -1,14 +1,7 @@
 import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import { exactJson, parseExact } from '../../payload/fields.ts';
 import type { Attachment } from '../../run/record.ts';
-import {
-  AssembledRun,
-  AssembledTrace,
-  assembledThread,
-  compareStarts,
-  isInScope,
-  type TracedRun,
-} from '../domain/assemble.ts';
+import { PRICE_CHECKS, PriceList, type PriceOptions } from '../domain/cost/prices.ts';
 import { type Listed, pageOf, sortedItems } from '../domain/cursor.ts';
 import { Deletions, deletionAt, Tombstones } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
@@ -22,7 +15,6 @@ import {
   type TraceNames,
 } from '../domain/identity.ts';
 import { inTurns, takeTurn } from '../domain/in-turns.ts';
-import { PRICE_CHECKS, PriceList, type PriceOptions } from '../domain/prices.ts';
 import type {
   DeletionTarget,
   ListQuery,
@@ -49,11 +41,19 @@ import type {
   TraceSummary,
 } from '../domain/run-view.ts';
 import { isFound, runWords } from '../domain/search-words.ts';
-import { statisticsOf } from '../domain/statistics.ts';
-import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
+import { statisticsOf } from '../domain/statistics/statistics.ts';
+import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/statistics/suggestions.ts';
 import { outlineOfSummary, toolsIn, wholeTexts } from '../domain/summary.ts';
-import { listedTrace } from '../domain/trace-summary.ts';
-import { inOrder } from '../domain/tree.ts';
+import {
+  AssembledRun,
+  AssembledTrace,
+  assembledThread,
+  compareStarts,
+  isInScope,
+  type TracedRun,
+} from '../domain/trace/assemble.ts';
+import { listedTrace } from '../domain/trace/trace-summary.ts';
+import { inOrder } from '../domain/trace/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valuesIn, withinProject } from '../filter/run-filter.ts';
 import { type MergedRun, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';

@@ -5,23 +5,13 @@ import { shareInstances } from '../../base/shared.ts';
 import type { Check } from '../../config/checker.ts';
 import { isFields, parsedJson } from '../../payload/fields.ts';
 import { types } from '../../platform/node.ts';
-import {
-  currentContext,
-  enclosingSpanIds,
-  heldRateOf,
-  inheritedFrom,
-  otelTraceIdOf,
-  type RunContext,
-  type RunOwner,
-  remoteContext,
-  SAMPLED,
-  sinkOf,
-  spanOf,
-} from '../context.ts';
+import { heldRateOf, type RunContext, type RunOwner, remoteContext, SAMPLED } from '../context/context.ts';
+import { currentContext, spanOf } from '../context/current.ts';
+import { enclosingSpanIds, inheritedFrom, otelTraceIdOf, sinkOf } from '../context/inherited.ts';
+import { placement } from '../context/placement.ts';
 import { type HeldTrace, type Project, projectText } from '../encoded-run.ts';
 import { withMetadata, withTags } from '../fields.ts';
 import { hexOf, newRunId } from '../ids.ts';
-import { placement } from '../placement.ts';
 import { Run } from '../run.ts';
 import { usableOptions } from '../run-options.ts';
 import { currentSink, noopSink, type RunSink } from '../sink.ts';

@@ -1,5 +1,5 @@
+import type { Grant, Keyring } from '../../receiver/http/access/keyring.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
-import type { Grant, Keyring } from '../../receiver/http/keyring.ts';
 
 /** The keys of a platform, each with the workspaces that it reaches. */
 export class PlatformKeys implements Keyring {

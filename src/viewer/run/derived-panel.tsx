@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
-import type { DerivedTool } from '../../receiver/domain/derived-tools.ts';
 import type { PayloadField } from '../../receiver/domain/run-view.ts';
+import type { DerivedTool } from '../../receiver/domain/trace/derived-tools.ts';
 import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
 import type { Part } from '../../services/message.ts';
 import { api } from '../data/api.ts';

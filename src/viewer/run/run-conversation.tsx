@@ -1,8 +1,8 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
 import { fieldsOf, parsedJson } from '../../payload/fields.ts';
-import type { TreeRun } from '../../receiver/domain/derived-tools.ts';
 import type { PayloadField, RunDetails } from '../../receiver/domain/run-view.ts';
+import type { TreeRun } from '../../receiver/domain/trace/derived-tools.ts';
 import { parametersOf, toolsOf } from '../../services/call-settings.ts';
 import { messagesOfInputs } from '../../services/conversation.ts';
 import type { Message } from '../../services/message.ts';

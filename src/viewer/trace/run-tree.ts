@@ -1,7 +1,7 @@
 import { depthFirst, forestOf } from '../../base/forest.ts';
-import { type FoldedRuns, isLeftOut } from '../../receiver/domain/call-records.ts';
-import type { TreeRun } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
+import { type FoldedRuns, isLeftOut } from '../../receiver/domain/trace/call-records.ts';
+import type { TreeRun } from '../../receiver/domain/trace/derived-tools.ts';
 import { millisecondsAt, useNow } from '../elements/figures.ts';
 
 /** A run in the tree of a trace. */

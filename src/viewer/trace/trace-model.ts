@@ -1,8 +1,8 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
-import { type FoldedRuns, foldedCalls } from '../../receiver/domain/call-records.ts';
-import { derivedTools, type TreeRun, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline, TraceOutcome, TraceSummary } from '../../receiver/domain/run-view.ts';
+import { type FoldedRuns, foldedCalls } from '../../receiver/domain/trace/call-records.ts';
+import { derivedTools, type TreeRun, withDerivedTools } from '../../receiver/domain/trace/derived-tools.ts';
 import { condition, searchWords } from '../../receiver/filter/parser.ts';
 import { api, ReceiverError } from '../data/api.ts';
 import { changesOfTrace, LiveValue } from '../data/live-value.ts';

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { sourcesOf } from '../../receiver/domain/call-records.ts';
+import { sourcesOf } from '../../receiver/domain/trace/call-records.ts';
 import { address } from '../data/navigation.ts';
 import { Button, Toggle } from '../elements/controls.tsx';
 import {

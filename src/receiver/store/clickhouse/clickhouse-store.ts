@@ -3,9 +3,9 @@ import { messageOf } from '../../../base/text.ts';
 import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1, wholeFrom } from '../../../config/checker.ts';
 import { delay, runInRootContext } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
+import { PRICE_CHECKS, PriceList, type PriceOptions } from '../../domain/cost/prices.ts';
 import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import { PRICE_CHECKS, PriceList, type PriceOptions } from '../../domain/prices.ts';
 import type { DeletionTarget, RunCounts, Scope } from '../../domain/query.ts';
 import { lagReport, RetentionTime } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
@@ -25,8 +25,8 @@ import {
   tokenSecrets,
   tokensRevokedMs,
 } from './keys.ts';
-import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
+import { list, projects, suggestions, traces } from './reads/lists.ts';
 import {
   findAttachment,
   readDetails,
@@ -35,12 +35,12 @@ import {
   readPayload,
   readProjectsOf,
   readRuns,
-} from './reads.ts';
+} from './reads/reads.ts';
+import { statistics } from './reads/statistics.ts';
+import { threads } from './reads/threads.ts';
 import { ClickHouseRetentionTime, expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
-import { statistics } from './statistics.ts';
 import { latestTimeUs, testWrite } from './sweep.ts';
-import { threads } from './threads.ts';
 import { MessageWriter } from './writer.ts';
 
 /** Options for a ClickHouse store. All receivers that share a database should use the same options. */

@@ -9,10 +9,10 @@ import { StoreError } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import { type ClickHouseChanges, PROJECTS } from './changes.ts';
 import type { StoreClock } from './clock.ts';
-import { insideOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, string, uuidParam, uuids } from './connection.ts';
 import { type Group, type GroupKey, inGroups, versionAfter } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
+import { insideOf } from './reads/conditions.ts';
 import { OTHERS_US } from './sweep.ts';
 
 const STEP_TRACES = 10_000;

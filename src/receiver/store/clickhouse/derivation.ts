@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
-import type { PriceList } from '../../domain/prices.ts';
+import type { PriceList } from '../../domain/cost/prices.ts';
 import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { type ClickHouse, inParts, QueryLimitError } from './connection.ts';

@@ -1,14 +1,14 @@
 import { exactJson, parseExact } from '../../../payload/fields.ts';
+import { NO_PRICES } from '../../domain/cost/prices.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import { NO_PRICES } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import { insideOf } from './conditions.ts';
 import { type ClickHouse, type Query, sql, string, uuidParam, uuids } from './connection.ts';
 import { deleteWhere } from './deletion.ts';
 import { type Group, type GroupKey, readGroups, stepsOf } from './groups.ts';
-import { groupsOf, readRow } from './reads.ts';
+import { insideOf } from './reads/conditions.ts';
+import { groupsOf, readRow } from './reads/reads.ts';
 
 /**
  * Stores feedback on a run. New feedback with the same id replaces the old feedback, but keeps its creation time and

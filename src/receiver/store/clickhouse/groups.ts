@@ -1,8 +1,8 @@
-import { AssembledTrace } from '../../domain/assemble.ts';
+import type { PriceList } from '../../domain/cost/prices.ts';
 import { grouped } from '../../domain/grouped.ts';
 import { PATCH } from '../../domain/identity.ts';
 import { inTurns } from '../../domain/in-turns.ts';
-import type { PriceList } from '../../domain/prices.ts';
+import { AssembledTrace } from '../../domain/trace/assemble.ts';
 import { all } from '../../filter/sql.ts';
 import { type ClickHouse, integer, type Param, QueryLimitError, type Sql, sql, uuidParam } from './connection.ts';
 import { type GroupRun, MESSAGE_COLUMNS, type MessageRow, mergedRun, TOMBSTONE } from './messages.ts';

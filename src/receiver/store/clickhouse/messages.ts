@@ -1,11 +1,11 @@
 import { exactJson, parseExact } from '../../../payload/fields.ts';
 import { parseIsoTimestamp } from '../../../run/time.ts';
-import { AssembledRun } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
 import { type Age, type FieldAges, identityOf, PATCH, withRecord } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
 import { factsIn, merged, payloadFactsOf, type SmallFields, type StoredFacts } from '../../domain/summary.ts';
+import { AssembledRun } from '../../domain/trace/assemble.ts';
 import { type ClickHouse, type InsertRow, type Sql, sql, string, uuids } from './connection.ts';
 
 /** Kind of the rows that delete a trace. That of other rows in the table `messages` is their age. */

@@ -3,12 +3,12 @@ import { ageOf } from '../../domain/identity.ts';
 import { mapInTurns } from '../../domain/in-turns.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { StoreError } from '../store.ts';
-import { attachmentRows, checkAttachments } from './attachments.ts';
 import type { StoreClock } from './clock.ts';
 import type { ClickHouse } from './connection.ts';
 import type { GroupKey } from './groups.ts';
 import { addTo, insertRowOf, type Message, messageTexts, type Place } from './messages.ts';
 import type { PlaceFinder } from './places.ts';
+import { attachmentRows, checkAttachments } from './reads/attachments.ts';
 
 const BATCH_MESSAGES = 10_000;
 /** Maximum total size of pending messages, in bytes. Above it, requests are rejected. */

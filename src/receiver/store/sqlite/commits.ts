@@ -1,20 +1,20 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
 import type { ProjectAges } from '../../domain/ages.ts';
+import type { PriceList } from '../../domain/cost/prices.ts';
 import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import type { PriceList } from '../../domain/prices.ts';
 import type { DeletionTarget, GroupKey, Scope } from '../../domain/query.ts';
 import { RetentionTime } from '../../domain/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import type { CountedKeys } from './counted-keys.ts';
-import { hasCode, isOfTheFile, type SqliteConnection } from './database.ts';
-import { type StoreOwner, setOwner } from './file.ts';
+import { hasCode, isOfTheFile, type SqliteConnection } from './file/database.ts';
+import { type StoreOwner, setOwner } from './file/file.ts';
 import { SqliteKeys } from './keys.ts';
 import type { EncodedOperation } from './payloads.ts';
+import { SqliteIndex } from './reads/search.ts';
 import { type Retention, SqliteRetention } from './retention.ts';
-import { SqliteIndex } from './search.ts';
 import { SqliteWriter } from './writer.ts';
 
 /** Time after which no more calls are added to a transaction, in milliseconds. */

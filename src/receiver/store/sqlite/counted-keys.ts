@@ -1,11 +1,11 @@
 import { parseExact } from '../../../payload/fields.ts';
 import type { GroupKey } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
-import { groupsInJson } from '../../domain/statistics.ts';
+import { groupsInJson } from '../../domain/statistics/statistics.ts';
 import type { SmallFields } from '../../domain/summary.ts';
-import type { SqliteConnection } from './database.ts';
+import type { SqliteConnection } from './file/database.ts';
+import { ALL_FILLED } from './file/schema.ts';
 import type { RunRow } from './run-row.ts';
-import { ALL_FILLED } from './schema.ts';
 
 export interface CountedKey {
   readonly n: number;

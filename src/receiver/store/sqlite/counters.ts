@@ -1,5 +1,5 @@
-import { compactLatencies, type Latencies, latenciesOf } from '../../domain/latencies.ts';
 import type { Usage } from '../../domain/run-view.ts';
+import { compactLatencies, type Latencies, latenciesOf } from '../../domain/statistics/latencies.ts';
 import {
   addUsage as addSums,
   countedAs,
@@ -9,12 +9,12 @@ import {
   SUM_KEYS,
   type UsageSums,
   usageSumsOf,
-} from '../../domain/statistics.ts';
-import { RunFlag } from '../../domain/trace-summary.ts';
+} from '../../domain/statistics/statistics.ts';
+import { RunFlag } from '../../domain/trace/trace-summary.ts';
 import { type CountedKey, CountedKeys, countedValues } from './counted-keys.ts';
-import type { SqliteConnection, SqlValue } from './database.ts';
+import type { SqliteConnection, SqlValue } from './file/database.ts';
+import { ALL_FILLED } from './file/schema.ts';
 import { countedUsageIn, plainColumns, type RootColumns, type RunRow } from './run-row.ts';
-import { ALL_FILLED } from './schema.ts';
 
 /** Counter periods, in minutes. Each period is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];

@@ -6,13 +6,13 @@ import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace, TenantChange } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
-import { idBytes, idText, type SqliteConnection } from './database.ts';
-import { type Condition, ofProject } from './lists.ts';
+import { idBytes, idText, type SqliteConnection } from './file/database.ts';
+import { REMOVED } from './file/schema.ts';
 import type { Placement } from './placement.ts';
+import { type Condition, ofProject } from './reads/lists.ts';
+import { forgetNames, PROJECT_OF_RUN, type StoredTrace } from './reads/stored-trace.ts';
 import { type ProjectColumns, projectNamesIn, type RunRow } from './run-row.ts';
-import { REMOVED } from './schema.ts';
 import { deleteRunsOf } from './sqlite-run.ts';
-import { forgetNames, PROJECT_OF_RUN, type StoredTrace } from './stored-trace.ts';
 
 /** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
 const STEP_RUNS = 500;

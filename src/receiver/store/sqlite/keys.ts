@@ -1,5 +1,5 @@
 import type { StoredKey } from '../key-store.ts';
-import type { Row, SqliteConnection, SqlValue } from './database.ts';
+import type { Row, SqliteConnection, SqlValue } from './file/database.ts';
 
 const SELECT_KEYS = `SELECT id, hash, tenant, project, permission, name, created_ms AS createdMs, used_ms AS usedMs,
   revoked_ms AS revokedMs FROM keys`;

@@ -5,7 +5,7 @@ import { type Identity, identityOf } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
 import { type PayloadFacts, payloadFactsOf } from '../../domain/summary.ts';
-import type { SqliteConnection } from './database.ts';
+import type { SqliteConnection } from './file/database.ts';
 
 const COMPRESSED_LENGTH_MIN = 1_024;
 const PREVIEW_LENGTH_MIN = 8_192;

@@ -1,13 +1,13 @@
+import type { PriceList } from '../../domain/cost/prices.ts';
 import type { TraceNames } from '../../domain/identity.ts';
-import type { PriceList } from '../../domain/prices.ts';
-import { type ComparedRun, type RepeatedCall, repeatedCallsIn } from '../../domain/repeated-calls.ts';
+import { type ComparedRun, type RepeatedCall, repeatedCallsIn } from '../../domain/trace/repeated-calls.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
-import { idBytes, idText, type SqliteConnection } from './database.ts';
+import { idBytes, idText, type SqliteConnection } from './file/database.ts';
+import { IS_WAITING } from './file/schema.ts';
+import { StoredTrace } from './reads/stored-trace.ts';
 import { COUNTS_ALONE, plainColumns, type RootColumns, type RunRow, rowUsage, runAt } from './run-row.ts';
-import { IS_WAITING } from './schema.ts';
 import { deleteRun, SqliteRun } from './sqlite-run.ts';
-import { StoredTrace } from './stored-trace.ts';
 
 /**
  * Holds the runs and traces that a call changes. Assigns each run to its trace and its parent, even if the parent

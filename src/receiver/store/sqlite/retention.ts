@@ -3,9 +3,9 @@ import { DELETIONS_MS } from '../../domain/deletion.ts';
 import type { RetentionTime } from '../../domain/retention-time.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
-import type { SqliteConnection } from './database.ts';
 import { hideTrace } from './deletion.ts';
-import { EVICTED } from './schema.ts';
+import type { SqliteConnection } from './file/database.ts';
+import { EVICTED } from './file/schema.ts';
 import { deleteRunsOf } from './sqlite-run.ts';
 
 export interface Retention extends Ages {

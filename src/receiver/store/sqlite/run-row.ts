@@ -1,13 +1,13 @@
 import { exactJson, parseExact } from '../../../payload/fields.ts';
-import { MODEL_TYPES } from '../../../run/same-call.ts';
+import { MODEL_TYPES } from '../../../run/calls/same-call.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
 import { COMPARED_LENGTH_MAX } from '../../domain/comparable.ts';
-import type { CallEvidence } from '../../domain/repeated-calls.ts';
 import { projectOf } from '../../domain/run-values.ts';
 import type { RunStatus, RunSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { countsUsage, type PayloadFacts, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
-import { DECIDES, flagsOf, has, RunFlag, type SummarizedRun } from '../../domain/trace-summary.ts';
-import { idText, type SqliteConnection } from './database.ts';
+import type { CallEvidence } from '../../domain/trace/repeated-calls.ts';
+import { DECIDES, flagsOf, has, RunFlag, type SummarizedRun } from '../../domain/trace/trace-summary.ts';
+import { idText, type SqliteConnection } from './file/database.ts';
 
 /** A row of the table `runs`. `start_us` and the columns after it are null until the run is visible. */
 export type RunRow = {

@@ -1,14 +1,15 @@
 import { parseExact } from '../../../payload/fields.ts';
 import { comparable } from '../../domain/comparable.ts';
+import { addCost, type PriceList } from '../../domain/cost/prices.ts';
 import { ageOf, type FieldAges, type Identity, identityOf, withRecord } from '../../domain/identity.ts';
-import { addCost, type PriceList } from '../../domain/prices.ts';
-import { ALONE, callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
 import type { CostSource } from '../../domain/run-view.ts';
 import { factsIn, type SmallFields, type StoredFacts, type StoredRunFacts, summaryOf } from '../../domain/summary.ts';
+import { ALONE, callEvidenceOf, type RepeatedCall } from '../../domain/trace/repeated-calls.ts';
 import type { CountedKeys } from './counted-keys.ts';
 import type { Counters } from './counters.ts';
-import { idBytes, idText, type SqliteConnection } from './database.ts';
+import { idBytes, idText, type SqliteConnection } from './file/database.ts';
 import { type EncodedOperation, type EncodedPayload, writePayload } from './payloads.ts';
+import type { StoredTrace } from './reads/stored-trace.ts';
 import {
   copyShownColumns,
   derivedColumns,
@@ -20,7 +21,6 @@ import {
   type ShownColumns,
   storedFields,
 } from './run-row.ts';
-import type { StoredTrace } from './stored-trace.ts';
 
 type Details = Pick<SelectedRun, 'fields' | 'facts' | 'ages'>;
 

@@ -16,8 +16,8 @@ import {
 import { exactJson } from '../../../payload/fields.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
+import { checkPriceOptions, PRICE_CHECKS, type PriceOptions } from '../../domain/cost/prices.ts';
 import { takeTurn } from '../../domain/in-turns.ts';
-import { checkPriceOptions, PRICE_CHECKS, type PriceOptions } from '../../domain/prices.ts';
 import type {
   DeletionTarget,
   ListQuery,
@@ -35,12 +35,12 @@ import { type Store, type StoreChange, StoreError, type StoreStatus } from '../s
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
 import { isCountable } from './counted-keys.ts';
-import { DISK_FULL } from './database.ts';
-import { realPathOf, type StoreOwner } from './file.ts';
+import { DISK_FULL } from './file/database.ts';
+import { realPathOf, type StoreOwner } from './file/file.ts';
 import { type EncodedOperation, encodedOperation } from './payloads.ts';
-import type { SqliteReader } from './reader.ts';
-import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
-import { ThreadPool } from './thread-pool.ts';
+import type { SqliteReader } from './reads/reader.ts';
+import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './threads/thread.ts';
+import { ThreadPool } from './threads/thread-pool.ts';
 
 /** Options for a store on disk. Above a limit, the store deletes whole traces, least recently changed first. */
 export interface SqliteStoreOptions extends PriceOptions {

@@ -1,14 +1,14 @@
 import { exactJson, parseExact } from '../../../payload/fields.ts';
+import type { PriceList } from '../../domain/cost/prices.ts';
 import type { Deletion } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { identitiesIn } from '../../domain/identity.ts';
-import type { PriceList } from '../../domain/prices.ts';
 import type { GroupKey } from '../../domain/query.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
-import { idBytes, type SqliteConnection } from './database.ts';
 import { SqliteDeletions } from './deletion.ts';
+import { idBytes, type SqliteConnection } from './file/database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
 import type { SqliteRun } from './sqlite-run.ts';

@@ -1,0 +1,121 @@
+import type { TimeRange } from '../../../domain/query.ts';
+import type { Comparison, FilterNode, TextPattern } from '../../../filter/filter.ts';
+import type { RunFilter } from '../../../filter/run-filter.ts';
+import {
+  all,
+  any,
+  COLUMNS,
+  type Dialect,
+  isUsage,
+  ofText,
+  conditionOf as translated,
+  withinBounds,
+} from '../../../filter/sql.ts';
+import { float, integer, type Param, type Sql, sql, string, uuids } from '../connection.ts';
+
+/** Conditions on tokens and costs apply either to the run itself or to its trace's totals. */
+type UsageOf = 'run' | 'trace';
+
+/** Translates a filter, except its `search`, into a condition on the rows of `runs FINAL`. */
+export function rowCondition(tenant: string, filter: RunFilter, usage: UsageOf = 'run'): Sql {
+  const dialect = dialectFor(tenant, filter, usage);
+  return all([
+    insideOf(tenant, filter),
+    ...rangeConditions(filter.range),
+    ...filter.conditions.map((node) => translated(node, dialect)),
+  ]);
+}
+
+export function insideOf(tenant: string, { projects }: Pick<RunFilter, 'projects'>): Sql {
+  return all([
+    sql`tenant = ${string(tenant)}`,
+    ...projects.map((project) => sql`project = ${string(project)} OR session_id = ${string(project)}`),
+  ]);
+}
+
+export function rangeConditions({ fromUs, beforeUs }: TimeRange): Sql[] {
+  return [
+    ...(Number.isFinite(fromUs) ? [sql`start_us >= ${integer(fromUs)}`] : []),
+    ...(Number.isFinite(beforeUs) ? [sql`start_us < ${integer(beforeUs)}`] : []),
+  ];
+}
+
+export function directionOf(isDescending: boolean): Sql {
+  return sql(isDescending ? 'DESC' : 'ASC');
+}
+
+function dialectFor(tenant: string, filter: RunFilter, usage: UsageOf): Dialect<Param> {
+  return {
+    ...SPELLING,
+    column: (field) => `${usage === 'trace' && isUsage(field) ? 'trace_' : ''}${COLUMNS[field] ?? field}`,
+    own: (comparison) => OWN[comparison.field]?.(comparison, tenant),
+    anyRun(node: FilterNode) {
+      const others = all([insideOf(tenant, filter), translated(node, dialectFor(tenant, filter, 'run'))]);
+      return sql`trace IN (SELECT trace FROM runs FINAL WHERE ${others})`;
+    },
+  };
+}
+
+const SPELLING: Pick<Dialect<Param>, 'param' | 'part'> = {
+  param: (value) => (typeof value === 'string' ? string(value) : float(value)),
+  part: (column, { kind, text }) => ({ sql: PARTS[kind].replace('column', () => column), params: [string(text)] }),
+};
+
+const PARTS: Readonly<Record<TextPattern['kind'], string>> = {
+  equal: 'column = ?',
+  prefix: 'startsWith(column, ?)',
+  suffix: 'endsWith(column, ?)',
+  contains: 'position(column, ?) > 0',
+};
+
+/** The comparisons that need SQL of their own. */
+const OWN: Readonly<Partial<Record<Comparison['field'], (comparison: Comparison, tenant: string) => Sql>>> = {
+  run: ({ values }) => ofId('id', values),
+  trace: ({ values }) => ofId('trace', values),
+  tag: ({ values }) => ofTexts('tags', values),
+  error: ({ values }) => all([sql("error != ''"), ofText('error', values, SPELLING)]),
+  meta: ofMetadata,
+  feedback: ofFeedback,
+};
+
+/** Returns a condition on a column that holds an array of strings. */
+function ofTexts(column: string, patterns: readonly TextPattern[] | undefined): Sql {
+  if (patterns === undefined) return sql(`notEmpty(${column})`);
+  return any(
+    patterns.map((pattern) => {
+      // `has` uses the index on the elements of the array.
+      if (pattern.kind === 'equal') return sql`has(${sql(column)}, ${string(pattern.text)})`;
+      return sql`arrayExists(one -> ${SPELLING.part('one', pattern)}, ${sql(column)})`;
+    }),
+  );
+}
+
+/** Returns a condition on an id column. Only whole ids match. A pattern that is not an id matches nothing. */
+function ofId(column: string, patterns: readonly TextPattern[] = []): Sql {
+  const ids = patterns.filter(({ kind, text }) => kind === 'equal' && ID.test(text)).map(({ text }) => text);
+  return ids.length === 0 ? sql('0') : sql`${sql(column)} IN (${uuids(ids)})`;
+}
+
+const ID = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/;
+
+/** Returns an SQL expression for the value of a metadata key. It is null if the run has no such key. */
+export function metadataValue(key: string): Sql {
+  return sql`if(mapContains(metadata, ${string(key)}), metadata[${string(key)}], NULL)`;
+}
+
+function ofMetadata({ key = '', values }: Comparison): Sql {
+  const hasKey = sql`mapContains(metadata, ${string(key)})`;
+  if (values === undefined) return hasKey;
+  const parts = values.map((pattern) => SPELLING.part('metadata[?]', pattern));
+  return all([hasKey, any(parts.map((part) => sql(part.sql, string(key), ...part.params)))]);
+}
+
+function ofFeedback({ key = '', values, bounds = [] }: Comparison, tenant: string): Sql {
+  const where = all([
+    sql`tenant = ${string(tenant)}`,
+    sql`key = ${string(key)}`,
+    withinBounds('score', bounds, SPELLING),
+    ...(values === undefined ? [] : [ofTexts('texts', values)]),
+  ]);
+  return sql`id IN (SELECT run FROM feedback FINAL WHERE ${where})`;
+}

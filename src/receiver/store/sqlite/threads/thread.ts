@@ -1,0 +1,192 @@
+import { Worker } from 'node:worker_threads';
+import { type ErrorCode, RunspanError } from '../../../../base/errors.ts';
+import { messageOf } from '../../../../base/text.ts';
+import { parseExact } from '../../../../payload/fields.ts';
+import type { PriceOptions } from '../../../domain/cost/prices.ts';
+import { StoreError } from '../../store.ts';
+import type { TenantChange } from '../../subscribers.ts';
+import type { StoreOwner } from '../file/file.ts';
+import type { Retention } from '../retention.ts';
+
+/** Value of `workerData` that identifies the worker threads of a store. */
+export const STORE_THREAD = 'runspan-store';
+
+export interface ConnectionOptions {
+  /** Path of the file, without symbolic links. */
+  readonly path: string;
+  /** Options for the writer thread. Undefined in a reader thread. */
+  readonly write?: Retention & PriceOptions & { readonly owner: StoreOwner };
+  /**
+   * For a reader thread that executes slow queries: a shared number. When the number is 1, a query ends at its next check.
+   * Undefined in the reader thread for quick queries, in which a query ends at its first check after 100 ms.
+   */
+  readonly ended?: Int32Array;
+  /** Options for a thread that only calculates the costs of stored runs, and does not lock the store. */
+  readonly reprice?: PriceOptions;
+  /** Options for a thread that changes only keys, and does not lock the store. */
+  readonly keys?: { readonly create: boolean };
+  /** Whether the thread changes only the retention time, and does not lock the store. */
+  readonly retention?: true;
+}
+
+/** Functions that run in a worker thread. */
+export interface Thread<Calls> {
+  call<Name extends keyof Calls & string>(
+    name: Name,
+    ...args: ArgumentsOf<Calls[Name]>
+  ): Promise<ResultOf<Calls[Name]>>;
+  /** Whether every later call rejects, because the thread was closed or has failed. */
+  readonly hasEnded: boolean;
+  /** Ends the thread. Resolves once all earlier calls have returned and the thread has ended. */
+  close(): Promise<void>;
+}
+
+export type ArgumentsOf<Call> = Call extends (...args: infer Args) => unknown ? Args : never;
+export type ResultOf<Call> = Call extends (...args: never[]) => infer Result ? Awaited<Result> : never;
+
+export type Request = { readonly id: number; readonly name: string; readonly args: readonly unknown[] } | 'close';
+
+/** A message from a thread. Instead of a value, it may contain JSON text. A change is sent before the response to the call that caused the change. */
+export type Response =
+  | { readonly id: number; readonly value?: unknown; readonly json?: string; readonly error?: SentError }
+  | { readonly change: TenantChange };
+
+/** An error as it is sent to another thread. Messages between threads do not preserve an error's class. */
+interface SentError {
+  readonly message: string;
+  readonly code?: ErrorCode;
+  readonly reason?: StoreError['reason'];
+  readonly retryAfterS?: number | undefined;
+}
+
+export function sentError(error: unknown): SentError {
+  const message = error instanceof Error ? error.message : messageOf(error);
+  if (error instanceof StoreError) return { message, reason: error.reason, retryAfterS: error.retryAfterS };
+  return error instanceof RunspanError ? { message, code: error.code } : { message };
+}
+
+function receivedError({ message, code, reason, retryAfterS }: SentError): Error {
+  if (reason !== undefined) return new StoreError(reason, message, retryAfterS);
+  switch (code) {
+    case undefined:
+      return new Error(message);
+    case 'RUNSPAN_INVALID_OPTION':
+      return new RunspanError('RUNSPAN_INVALID_OPTION', message);
+    case 'RUNSPAN_SQLITE_MISSING':
+      return new RunspanError('RUNSPAN_SQLITE_MISSING', message);
+    case 'RUNSPAN_STORE_IN_USE':
+      return new RunspanError('RUNSPAN_STORE_IN_USE', message);
+    case 'RUNSPAN_STORE_INVALID':
+      return new RunspanError('RUNSPAN_STORE_INVALID', message);
+    default:
+      return new RunspanError('RUNSPAN_STORE_FAILED', message);
+  }
+}
+
+interface Pending {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+function startStoreWorker(): Worker {
+  // By default, Node's built-in SQLite prints a warning in each thread.
+  const execArgv = ['--disable-warning=ExperimentalWarning'];
+  return new Worker(new URL('./worker.js', import.meta.url), { workerData: STORE_THREAD, execArgv });
+}
+
+/** A worker thread with a connection to the file. The thread keeps the process alive only while a call is pending. */
+export class WorkerThread<Calls> implements Thread<Calls> {
+  readonly #worker: Worker;
+  readonly #pending = new Map<number, Pending>();
+  readonly #onChange: (change: TenantChange) => void;
+  readonly #onEnd: (problem: string) => void;
+  #lastId = 0;
+  #isOpen = false;
+  #ended: Error | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** Starts a thread. Calls `onEnd` if the thread ends without a call to `close`. Pending calls reject in any case. */
+  static async open<Calls>(
+    options: ConnectionOptions,
+    onChange: (change: TenantChange) => void = () => {},
+    onEnd: (problem: string) => void = () => {},
+    startWorker: () => Worker = startStoreWorker,
+  ): Promise<WorkerThread<Calls>> {
+    const thread = new WorkerThread<Calls>(startWorker(), onChange, onEnd);
+    await thread.#send('open', [options]);
+    thread.#isOpen = true;
+    return thread;
+  }
+
+  private constructor(worker: Worker, onChange: (change: TenantChange) => void, onEnd: (problem: string) => void) {
+    this.#onChange = onChange;
+    this.#onEnd = onEnd;
+    this.#worker = worker;
+    this.#worker.on('message', (response: Response) => this.#receive(response));
+    this.#worker.on('error', (error) => this.#end(messageOf(error)));
+    this.#worker.on('exit', (code) => this.#end(`it ended with code ${code}`));
+  }
+
+  call<Name extends keyof Calls & string>(
+    name: Name,
+    ...args: ArgumentsOf<Calls[Name]>
+  ): Promise<ResultOf<Calls[Name]>> {
+    return this.#send(name, args) as Promise<ResultOf<Calls[Name]>>;
+  }
+
+  get hasEnded(): boolean {
+    return this.#ended !== undefined;
+  }
+
+  #send(name: string, args: readonly unknown[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.#ended !== undefined) {
+        reject(this.#ended);
+        return;
+      }
+      this.#lastId += 1;
+      this.#pending.set(this.#lastId, { resolve, reject });
+      this.#worker.ref();
+      this.#post({ id: this.#lastId, name, args });
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    if (this.#ended !== undefined) return;
+    const exit = new Promise<void>((resolve) => this.#worker.once('exit', () => resolve()));
+    this.#worker.ref();
+    this.#post('close');
+    await exit;
+  }
+
+  #post(request: Request): void {
+    this.#worker.postMessage(request);
+  }
+
+  #receive(response: Response): void {
+    if ('change' in response) {
+      this.#onChange(response.change);
+      return;
+    }
+    const { id, value, json, error } = response;
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (error === undefined) pending?.resolve(json === undefined ? value : parseExact(json));
+    else pending?.reject(receivedError(error));
+    if (this.#pending.size === 0 && this.#closing === undefined) this.#worker.unref();
+  }
+
+  #end(problem: string): void {
+    if (this.#ended !== undefined) return;
+    const reason = this.#closing === undefined ? `its thread failed (${problem})` : 'it is closed';
+    this.#ended = new RunspanError('RUNSPAN_STORE_FAILED', `The store cannot be used: ${reason}`);
+    for (const { reject } of this.#pending.values()) reject(this.#ended);
+    this.#pending.clear();
+    if (this.#closing === undefined && this.#isOpen) this.#onEnd(problem);
+  }
+}

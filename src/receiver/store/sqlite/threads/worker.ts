@@ -1,0 +1,105 @@
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { exactJson } from '../../../../payload/fields.ts';
+import { PriceList } from '../../../domain/cost/prices.ts';
+import type { TenantChange } from '../../subscribers.ts';
+import { SqliteCommits } from '../commits.ts';
+import { loadEngine, toStoreError } from '../file/database.ts';
+import { clearOwner, currentOwner, openBeside, openToRead, openToWrite, setOwner } from '../file/file.ts';
+import { SqliteKeys } from '../keys.ts';
+import { SqliteReader } from '../reads/reader.ts';
+import { SqliteRepricing } from '../repricing.ts';
+import { SqliteRetentionTime } from '../retention.ts';
+import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
+
+interface CallHandler {
+  call(name: string, args: readonly unknown[]): Promise<unknown>;
+  close(): void;
+}
+
+export async function openHandler(
+  { path, write, ended, reprice, keys, retention }: ConnectionOptions,
+  report: (change: TenantChange) => void,
+): Promise<CallHandler> {
+  const engine = await loadEngine();
+  if (keys ?? reprice ?? retention) {
+    const connection = openBeside(engine, path, keys?.create === true);
+    const close = (): void => connection.close();
+    if (keys !== undefined) return { call: callsOf(new SqliteKeys(connection), path), close };
+    if (retention) return { call: callsOf(new SqliteRetentionTime(connection), path), close };
+    return { call: callsOf(new SqliteRepricing(connection, new PriceList(reprice)), path), close };
+  }
+  if (write === undefined) {
+    const connection = openToRead(engine, path);
+    const reader = new SqliteReader(connection, () => currentOwner(engine, path), ended);
+    const call = callsOf(reader, path);
+    return { call: (name, args) => reader.limited(name, () => call(name, args)), close: () => connection.close() };
+  }
+  const prices = new PriceList(write);
+  const { connection, lock } = openToWrite(engine, path);
+  const close = (): void => {
+    connection.close();
+    lock.close();
+  };
+  try {
+    setOwner(connection, write.owner);
+    const commits = new SqliteCommits(connection, { ...write, prices }, Date.now, report);
+    return {
+      call: callsOf(commits, path),
+      close: () => {
+        commits.close();
+        clearOwner(connection);
+        close();
+      },
+    };
+  } catch (error) {
+    close();
+    throw toStoreError(error, path);
+  }
+}
+
+function callsOf(
+  target: SqliteCommits | SqliteReader | SqliteRepricing | SqliteKeys | SqliteRetentionTime,
+  path: string,
+): CallHandler['call'] {
+  const methods = target as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>;
+  return async (name, args) => {
+    try {
+      return await methods[name]?.(...args);
+    } catch (error) {
+      throw toStoreError(error, path);
+    }
+  };
+}
+
+/** Calls whose result may contain an `ExactNumber`. Messages between threads do not preserve its class. */
+const JSON_CALLS: ReadonlySet<string> = new Set(['details', 'feedback', 'feedbackWithId', 'mergedRuns']);
+
+/** Executes requests from the main thread. The first request opens the file. */
+function serve(port: MessagePort): void {
+  let handler: CallHandler | undefined;
+  const send = (response: Response): void => port.postMessage(response);
+  const respond = async ({ id, name, args }: Exclude<Request, 'close'>): Promise<void> => {
+    try {
+      if (handler !== undefined) {
+        const value = await handler.call(name, args);
+        send(JSON_CALLS.has(name) ? { id, json: exactJson(value) } : { id, value });
+      } else {
+        handler = await openHandler(args[0] as ConnectionOptions, (change) => send({ change }));
+        send({ id });
+      }
+    } catch (error) {
+      send({ id, error: sentError(error) });
+      if (handler === undefined) port.close();
+    }
+  };
+  port.on('message', (request: Request) => {
+    if (request !== 'close') void respond(request);
+    else {
+      handler?.close();
+      // After the port is closed, nothing keeps the thread alive, so the thread ends.
+      port.close();
+    }
+  });
+}
+
+if (parentPort !== null && workerData === STORE_THREAD) serve(parentPort);
