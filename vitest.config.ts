@@ -139,7 +139,7 @@ export default defineConfig({
   test: {
     // The default leaves one core idle, which is half of a machine with two cores.
     maxWorkers: '100%',
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     setupFiles: ['test/support/restored.ts'],
     projects: projects(),

@@ -139,7 +139,7 @@ describe('the filter llm', () => {
     expect(asked).not.toContain('end open');
     await provider.shutdown();
     expect(asked).toContain('end open');
-  }, 120_000);
+  });
 
   test('starts the trace of a model call below an ended span', async () => {
     const { tracer, recorder } = filtering(undefined);
