@@ -30,6 +30,14 @@ const GENERATED = ['docs/benchmarks-tables.md', 'docs/opentelemetry-attributes.m
 const LANGUAGES = ['js', 'jsx', 'ts', 'sh', 'text', 'console', 'json', 'yaml'];
 
 describe('the pages', () => {
+  it('define each word of the glossary once', () => {
+    const [, glossary = ''] = read('ARCHITECTURE.md').split('## Glossary');
+    const rows = [...glossary.matchAll(/^\| ([^|]+) \|/gm)].slice(2);
+    const words = rows.flatMap(([, cell = '']) => cell.split(', '));
+    expect(words.length).toBeGreaterThan(40);
+    expect(words).toEqual([...new Set(words)]);
+  });
+
   it('include README.md, ARCHITECTURE.md and docs/errors.md', () => {
     expect(pages).toEqual(expect.arrayContaining(['README.md', 'ARCHITECTURE.md', 'docs/errors.md']));
   });
