@@ -2,4 +2,4 @@
 import './runspan.ts';
 
 export { unwrapModel, wrapModel } from './integrations/ai-sdk/model.ts';
-export { wrapAISDK } from './integrations/ai-sdk/sdk.ts';
+export { unwrapAISDK, wrapAISDK } from './integrations/ai-sdk/sdk.ts';

@@ -1,4 +1,4 @@
 /** Traces calls to the Claude Agent SDK. @packageDocumentation */
 import './runspan.ts';
 
-export { wrapClaudeAgentSDK } from './integrations/claude-agent/sdk.ts';
+export { unwrapClaudeAgentSDK, wrapClaudeAgentSDK } from './integrations/claude-agent/sdk.ts';

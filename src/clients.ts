@@ -1,5 +1,4 @@
 /** Clients for agent servers, the control plane and feedback URLs. @packageDocumentation */
-export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type {
   A2A,
   A2AMessage,
@@ -37,16 +36,16 @@ export * from './clients/agent-server/errors.ts';
 export type { RunRequest, RunSettings, StatelessRunRequest, StreamMode } from './clients/agent-server/run-request.ts';
 export type {
   AgentRun,
+  AgentRunFilter,
+  AgentRunStatus,
   AgentRuns,
   CancelOptions,
   JoinOptions,
   JoinStreamOptions,
   RunCancellation,
-  RunFilter,
-  RunStatus,
   StatelessRuns,
 } from './clients/agent-server/runs.ts';
-export type { NamespaceSearch, Store, StoreItem, StorePut, StoreSearch } from './clients/agent-server/store.ts';
+export type { AgentStore, NamespaceSearch, StoreItem, StorePut, StoreSearch } from './clients/agent-server/store.ts';
 export type {
   AgentEvent,
   AgentEventOf,

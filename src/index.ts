@@ -14,7 +14,7 @@ export {
   traced,
   traceMethods,
 } from './instrument/methods.ts';
-export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions, WholeOf } from './instrument/plan.ts';
+export type { ArgumentsOf, OutcomeOf, TraceableOptions, WholeOf, WithOptions } from './instrument/plan.ts';
 export { type Traceable, traceable, withTrace } from './instrument/traceable.ts';
 export type { AttachmentContent } from './payload/attachment.ts';
 export { secretPatterns } from './payload/redaction/patterns.ts';
@@ -32,7 +32,7 @@ export {
 } from './run/propagation/propagation.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
 export type { Run } from './run/run.ts';
-export type { ContextFields, EndOptions, RunOptions, ThreadOptions } from './run/run-options.ts';
+export type { ContextFields, EndOptions, RunOptions, ThreadOptions, WrapOptions } from './run/run-options.ts';
 export type { KeepRule } from './run/sampling/keep.ts';
 export type { Sampler } from './run/sampling/sampling.ts';
 export type { EndedTrace, FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';

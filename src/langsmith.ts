@@ -4,7 +4,6 @@
  */
 import './runspan.ts';
 
-export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export { Client, type ClientConfig, type Feedback, type FeedbackCreate } from './langsmith/client.ts';
 export type { Replica, ReplicaOptions } from './langsmith/destinations.ts';
 export * from './langsmith/langchain.ts';

@@ -11,7 +11,3 @@ export { RunSampler, type RunSamplerOptions } from './otel/run-sampler.ts';
 export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-processor.ts';
 export { LLM_SCOPES, type ShouldExport } from './otel/span-filter.ts';
 export type * from './otel/span-like.ts';
-export type { HeaderField } from './run/propagation/propagation.ts';
-export type { RunType } from './run/record.ts';
-export type { Sampler } from './run/sampling/sampling.ts';
-export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';

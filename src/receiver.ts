@@ -1,6 +1,5 @@
 /** A server that stores runs and displays them on a web page. @packageDocumentation */
-export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
-export type { SpanVocabulary } from './otel/conventions/span-vocabulary.ts';
+
 export type { PriceTable } from './receiver/domain/cost/price-table.ts';
 export {
   addCost,
@@ -59,4 +58,3 @@ export {
   type TokenSecret,
   type TokenStore,
 } from './receiver/store/store.ts';
-export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';

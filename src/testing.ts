@@ -1,25 +1,13 @@
 /** Records runs in memory for tests, and provides a matcher and snapshots. @packageDocumentation */
-export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
-export type { RevisionStatus } from './clients/control-plane/revision.ts';
-export type { Spelling } from './clients/control-plane/spelling.ts';
-export type { Limits } from './config/limits.ts';
 export type { HeldAttachment } from './payload/attachment.ts';
-export type { Redaction } from './payload/redaction/redact.ts';
-export type { RunQuery } from './receiver/domain/query.ts';
-export type { RunFields, RunOperation } from './receiver/domain/run-message.ts';
-export type { AttachmentInfo, PayloadField, StoredRun } from './receiver/domain/run-view.ts';
 export type { RouteResponse } from './receiver/http/route.ts';
-export type { ReceiverFailure, ReceiverFaults } from './receiver/http/server/faults.ts';
 export type { ReplayMode } from './replay/fixture.ts';
 export type { Replayed } from './replay/replayed.ts';
 export { type ReplayOptions, replay } from './replay/run-replay.ts';
 export { runSet, type SetExample, type SetOptions } from './replay/run-set.ts';
-export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
-export type { ThreadOptions } from './run/run-options.ts';
-export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
 export type { AsymmetricMatcher, ExpectedFields, MatcherContext, Tester } from './testing/expected-fields.ts';
 export { type ExpectedRun, type MatcherResult, matchers, type RunMatchers } from './testing/matchers.ts';
-export type { Assistant, AssistantRun, AssistantThread } from './testing/platform/assistant.ts';
+export type { AssistantFunction, AssistantRun, AssistantThread } from './testing/platform/assistant.ts';
 export { createPlatform } from './testing/platform/create-platform.ts';
 export type { Platform, PlatformOptions } from './testing/platform/platform-options.ts';
 export type { PlatformAnswer, PlatformRequest } from './testing/platform/requests.ts';

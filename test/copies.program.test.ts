@@ -50,7 +50,7 @@ test.each([
     areTwo: true,
     isCurrent: true,
     recorded: ['recorded'],
-    isError: [true, true, true, true],
+    isError: [true, true],
     isOther: false,
     lines: [expect.stringContaining('traceable(fn): expected a function')],
     flushed: { ok: true, pending: 0 },

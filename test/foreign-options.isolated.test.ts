@@ -1,10 +1,6 @@
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-import OpenAI from 'openai';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { wrapAISDK } from '#src/ai.ts';
 import { type ConfigureOptions, startRun, traceable, withRun } from '#src/index.ts';
-import { RunspanCallbackHandler } from '#src/langchain.ts';
-import { wrapOpenAI } from '#src/openai.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import { record } from './instrument/recorder.ts';
 import { environmentOf } from './support/environment.ts';
@@ -52,18 +48,6 @@ const RECORDING: Readonly<Record<string, (options: object) => unknown>> = {
     run.end({ answer: ANSWERED });
   },
   with: (options) => traceable((_question: string) => ANSWERED, { name: 'ask' }).with(options)(ASKED),
-  wrapOpenAI: async (options) => {
-    const choices = [{ index: 0, message: { content: ANSWERED } }];
-    const answer = { id: '1', object: 'chat.completion', model: 'm', choices };
-    const client = new OpenAI({ apiKey: 'k', fetch: async () => Response.json(answer) });
-    const messages = [{ role: 'user' as const, content: ASKED }];
-    await wrapOpenAI(client, options).chat.completions.create({ model: 'm', messages });
-  },
-  RunspanCallbackHandler: (options) => {
-    const handler = new RunspanCallbackHandler(options);
-    handler.handleChainStart({}, { question: ASKED }, 'a', undefined, [], {}, 'chain', 'ask');
-    handler.handleChainEnd({ answer: ANSWERED }, 'a');
-  },
   RunSpanProcessor: (options) => {
     const provider = new BasicTracerProvider({
       spanProcessors: [new RunSpanProcessor({ shouldExport: 'all', ...options })],
@@ -118,13 +102,6 @@ describe('an option that hides payloads in another library', () => {
     const sent = server.received.flatMap((request) => [...readJsonParts(request).values()]);
     expect(sent).not.toEqual([]);
     expect(payloads(sent)).toEqual([inputs, outputs]);
-    expect(lines).toEqual([expect.stringContaining('`redact`')]);
-  });
-
-  test('leaves the AI SDK untraced, since `wrapAISDK` has no options', () => {
-    const lines = logLines();
-    const sdk = { generateText: async () => ({}) };
-    expect((wrapAISDK as (ai: object, options: object) => object)(sdk, { processInputs: hide })).toBe(sdk);
     expect(lines).toEqual([expect.stringContaining('`redact`')]);
   });
 

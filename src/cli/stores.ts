@@ -9,7 +9,7 @@ import { savedTrace } from '../receiver/api/export/saved-trace.ts';
 import { exportTrace, joined } from '../receiver/api/export/trace-export.ts';
 import { hashOf } from '../receiver/domain/cost/price-table.ts';
 import { checkPriceOptions, type PriceOptions, type Prices } from '../receiver/domain/cost/prices.ts';
-import type { ListQuery, Page, Scope, Statistics, StatisticsQuery } from '../receiver/domain/query.ts';
+import type { ListPage, ListQuery, Scope, Statistics, StatisticsQuery } from '../receiver/domain/query.ts';
 import type {
   CacheComparison,
   PayloadField,
@@ -89,8 +89,8 @@ export const NO_LIMITS: { readonly maxAgeMs: number; readonly maxBytes: number }
 
 /** Reads runs from a receiver or from a file. */
 export interface RunSource {
-  traces(query: Pick<ListQuery, 'project' | 'filter' | 'order' | 'cursor' | 'limit'>): Promise<Page<TraceSummary>>;
-  runs(query: Pick<ListQuery, 'filter' | 'order' | 'limit'>): Promise<Page<RunOutline>>;
+  traces(query: Pick<ListQuery, 'project' | 'filter' | 'order' | 'cursor' | 'limit'>): Promise<ListPage<TraceSummary>>;
+  runs(query: Pick<ListQuery, 'filter' | 'order' | 'limit'>): Promise<ListPage<RunOutline>>;
   statistics(query: Pick<StatisticsQuery, 'project' | 'filter' | 'groupBy' | 'groups'>): Promise<Statistics>;
   outline(traceId: string): Promise<RunOutline[]>;
   details(runId: string): Promise<RunDetails | undefined>;

@@ -58,7 +58,7 @@ export function validOptions<Options extends object>(
 /**
  * Returns a copy of the valid options. Calls `report` with one line for each other option. The line does not contain the
  * value, which may be a secret. If an unknown option hides payloads in another library, the result hides the same
- * payloads. `prefix` precedes the names of the options in the lines.
+ * payloads. So does an invalid value of `hideInputs` or `hideOutputs`. `prefix` precedes the names of the options in the lines.
  */
 export function reportedOptions<Options extends object>(
   given: unknown,
@@ -73,7 +73,11 @@ export function reportedOptions<Options extends object>(
       const what = prefix === '' ? 'the options' : `\`${prefix.slice(0, -1)}\``;
       report(`expected ${what} to be an object, got ${kindOf(value)}; the options are ignored`);
     } else if (check !== undefined) {
-      report(`expected \`${prefix}${name}\` to be ${check[0]}; the option is ignored`, name);
+      // In doubt, payloads are hidden.
+      const hidden = hiddenBy(name, UNREADABLE, isKnown);
+      Object.assign(hiding, hidden);
+      const effect = hidden === undefined ? 'the option is ignored' : 'true is used';
+      report(`expected \`${prefix}${name}\` to be ${check[0]}; ${effect}`, name);
     } else if (value !== undefined) {
       const hidden = hiddenBy(name, value, isKnown);
       Object.assign(hiding, hidden);

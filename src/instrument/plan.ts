@@ -150,10 +150,10 @@ export class Plan implements StartOptions {
 }
 
 /** The options that a traced function's `with` method accepts. */
-export type CallOptions = Omit<TraceableOptions, 'runType' | 'inputs' | 'outputs' | 'aggregate' | 'stream'>;
+export type WithOptions = Omit<TraceableOptions, 'runType' | 'inputs' | 'outputs' | 'aggregate' | 'stream'>;
 
 const { runType, ...otherChecks } = commonChecks;
-const callChecks: Checks<CallOptions> = { ...otherChecks, enabled: TRUE_OR_FALSE };
+const callChecks: Checks<WithOptions> = { ...otherChecks, enabled: TRUE_OR_FALSE };
 
 const planChecks: Checks<TraceableOptions> = {
   ...callChecks,
@@ -165,7 +165,7 @@ const planChecks: Checks<TraceableOptions> = {
 };
 
 export function callOptions(options: unknown): Partial<PlanOptions> {
-  return usableOptions<CallOptions>('with', options, callChecks) as Partial<PlanOptions>;
+  return usableOptions<WithOptions>('with', options, callChecks) as Partial<PlanOptions>;
 }
 
 export function traceableOptions(options: unknown): Partial<PlanOptions> {

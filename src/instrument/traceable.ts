@@ -8,10 +8,10 @@ import { applyIn, currentContext, offToEnter } from '../run/context/current.ts';
 import { placement } from '../run/context/placement.ts';
 import { beginRun, type CallDescription, type Run } from '../run/run.ts';
 import { areRunsMeasured } from '../run/run-meters.ts';
+import { hiddenByEither } from '../run/run-options.ts';
 import { sample } from '../run/sampling/sampling.ts';
 import {
   type ArgumentsOf,
-  type CallOptions,
   callOptions,
   describeCall,
   type OutcomeOf,
@@ -19,6 +19,7 @@ import {
   type PlanOptions,
   type TraceableOptions,
   traceableOptions,
+  type WithOptions,
 } from './plan.ts';
 import { followPromise, followResult, followSteps, RunObserver } from './results/follow.ts';
 import { followLazyGenerator } from './results/iterator.ts';
@@ -33,7 +34,7 @@ export type Traceable<Fn> = Fn & {
    * adds to the existing tags and metadata, and replaces other options. If the original function already has a `with`
    * property, that property is kept.
    */
-  with(options: CallOptions): Fn;
+  with(options: WithOptions): Fn;
 };
 
 /**
@@ -213,9 +214,9 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   }
 }
 
-function describedPlan(plan: Plan, { name, hiding }: CallDescription): Plan {
-  if (name === undefined) return hiding === undefined ? plan : plan.with({ hiding });
-  return plan.with({ hiding, name });
+function describedPlan(plan: Plan, { name = plan.name, hiding }: CallDescription): Plan {
+  if (name === plan.name && hiding === undefined) return plan;
+  return plan.with({ name, hiding: hiddenByEither(plan.hiding, hiding) });
 }
 
 function start(prepared: PreparedRun): Run | undefined {

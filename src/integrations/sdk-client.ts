@@ -1,39 +1,18 @@
 import { guard } from '../base/guard.ts';
-import { type Checks, TRUE_OR_FALSE } from '../config/checker.ts';
 import { replaceMethod, restoreMethods } from '../instrument/methods.ts';
 import type { PlanOptions } from '../instrument/plan.ts';
 import type { Method } from '../instrument/results/observer.ts';
 import { shapedLike, tracedBy } from '../instrument/traceable.ts';
 import { fieldsOf } from '../payload/fields.ts';
-import type { CallDescription } from '../run/run.ts';
-import { sharedChecks, type ThreadOptions, usableOptions } from '../run/run-options.ts';
-import { preloadDelivery, type RunSink } from '../run/sink.ts';
+import type { CallDescription, Run } from '../run/run.ts';
+import type { CallOptions } from '../run/run-options.ts';
+import { currentRun } from '../run/start-run.ts';
 import type { CallReader } from '../services/call-reader.ts';
 import { endWithAnswer, followStream } from './answer-stream.ts';
 import { followApiPromise } from './api-promise.ts';
 import { requestSignal } from './fetch/request.ts';
-import { warnUntraced } from './warn-untraced.ts';
-
-/** Options for tracing an SDK client. Every option is optional. */
-export interface TracedClientOptions extends ThreadOptions {
-  /** Tags to add to every call. A list of more than 1,000 tags is ignored. */
-  tags?: readonly string[];
-  /**
-   * Metadata to add to every call. Overrides recorded metadata. For example, `{ ls_provider: 'ollama' }` sets the
-   * provider.
-   */
-  metadata?: Readonly<Record<string, unknown>>;
-  /** Project for the runs. @default the project of the current run, else of the exporter */
-  project?: string;
-  /** Id of the project, used instead of its name. */
-  projectId?: string;
-  /** Exporter that receives the runs. @default the current run's exporter, else the configured one */
-  exporter?: RunSink;
-  /** Set to `false` to return the client unchanged. @default true */
-  enabled?: boolean;
-}
-
-export const clientChecks: Checks<TracedClientOptions> = { ...sharedChecks, enabled: TRUE_OR_FALSE };
+import { toolRunners } from './tool-runners.ts';
+import { wrap } from './wrap.ts';
 
 /** Reads the calls of a method that calls a model. `options` are those of the request, the second argument of the method. */
 export interface MethodReader extends Omit<CallReader, 'describe'> {
@@ -56,22 +35,21 @@ export interface Sdk {
 }
 
 /** Traces the methods of a client and of all clients created with its `withOptions`. */
-export function wrapClient<Client>(sdk: Sdk, client: Client, options: unknown): Client {
-  const { enabled = true, ...checked } = usableOptions<TracedClientOptions>(sdk.place, options, clientChecks);
-  if (!enabled) return client;
-  preloadDelivery();
-  const wrapped = guard(sdk.place, () => {
-    const methods = methodsOn(client, sdk);
-    const provider = methods.length > 0 ? sdk.providerOf(client as object) : '';
-    for (const { owner, key, path, call } of methods) {
-      const wrap = (original: Method): Method =>
-        typeof call === 'function' ? call(original, checked) : tracedBy(planOf(sdk, call, provider, checked), original);
-      replaceMethod(sdk.place, owner, key, wrap, path);
-    }
-    if (methods.length > 0) wrapDerived(sdk, client as object, checked);
-    return methods.length;
-  });
-  if (wrapped === 0) warnUntraced(`${sdk.place}(client)`, sdk.client, client);
+export function wrapClient<Client>(sdk: Sdk, client: Client, given: unknown): Client {
+  return wrap(sdk.place, sdk.client, client, given, (options) => traceClient(sdk, client, options));
+}
+
+/** Returns undefined if the value is not a client. */
+function traceClient<Client>(sdk: Sdk, client: Client, options: CallOptions): Client | undefined {
+  const methods = methodsOn(client, sdk);
+  if (methods.length === 0) return undefined;
+  const provider = sdk.providerOf(client as object);
+  for (const { owner, key, path, call } of methods) {
+    const trace = (original: Method): Method =>
+      typeof call === 'function' ? call(original, options) : tracedBy(planOf(sdk, call, provider, options), original);
+    replaceMethod(sdk.place, owner, key, trace, path);
+  }
+  traceDerived(sdk, client as object, options);
   return client;
 }
 
@@ -81,8 +59,6 @@ export function unwrapClient<Client>(sdk: Sdk, client: Client): Client {
   if (methods.length > 0) restoreMethods(sdk.place, client as object);
   return client;
 }
-
-export type CallOptions = Omit<TracedClientOptions, 'enabled'>;
 
 function methodsOn(client: unknown, { methods }: Sdk) {
   if (typeof client !== 'object' || client === null) return [];
@@ -100,13 +76,14 @@ function planOf(sdk: Sdk, call: MethodReader, provider: string, options: CallOpt
   const { place, requestIdHeader } = sdk;
   return {
     ...options,
-    name: call.name,
+    name: options.name ?? call.name,
     runType: call.runType,
     source: place,
     describe: ([body, requestOptions]) => {
       const description = call.describe(body, provider, requestOptions);
       const signal = requestSignal(undefined, requestOptions);
-      return description && { ...description, signal };
+      const isBelow = options.name !== undefined && toolRunners.has(currentRun() as Run);
+      return description && { ...description, ...(isBelow && { name: call.name }), signal };
     },
     // The result is usually the SDK's promise. Other instrumentations may return a plain promise or an async iterable.
     follow: (result, run) => followApiPromise(result, run, call, requestIdHeader) || followStream(result, run, call),
@@ -114,12 +91,14 @@ function planOf(sdk: Sdk, call: MethodReader, provider: string, options: CallOpt
   };
 }
 
-function wrapDerived(sdk: Sdk, client: object, options: CallOptions): void {
+function traceDerived(sdk: Sdk, client: object, options: CallOptions): void {
   if (typeof (client as { withOptions?: unknown }).withOptions !== 'function') return;
   replaceMethod(sdk.place, client, 'withOptions', (withOptions) => {
     const deriving = {
       withOptions(this: unknown, ...args: unknown[]): unknown {
-        return wrapClient(sdk, Reflect.apply(withOptions, this, args), options);
+        const derived = Reflect.apply(withOptions, this, args);
+        guard(sdk.place, () => traceClient(sdk, derived, options));
+        return derived;
       },
     };
     return shapedLike(deriving.withOptions, withOptions);

@@ -4,7 +4,8 @@ import type { PlanOptions } from '../instrument/plan.ts';
 import { type Method, replaceOwn } from '../instrument/results/observer.ts';
 import { shapedLike, traceable, tracedBy } from '../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, listOf, textOf } from '../payload/fields.ts';
-import type { CallDescription } from '../run/run.ts';
+import type { CallDescription, Run } from '../run/run.ts';
+import type { CallOptions } from '../run/run-options.ts';
 
 /**
  * Parameters whose tools are traced. If `runspan/register` and a wrapper trace the same tool runner, only the one that is
@@ -13,7 +14,7 @@ import type { CallDescription } from '../run/run.ts';
 const recorded: WeakSet<object> = shared('toolRunners', () => new WeakSet());
 
 /** Traces `runTools` of the `openai` package. The runner that it returns calls `_runTools` later. */
-export function tracedRunTools(runTools: Method, options: Partial<PlanOptions>): Method {
+export function tracedRunTools(runTools: Method, options: CallOptions): Method {
   return shapedLike(function (this: unknown, ...args: unknown[]): unknown {
     const runner = Reflect.apply(runTools, this, args);
     replaceOwn(runner as object, '_runTools', (method) => tracedOpenAILoop(method, options));
@@ -25,13 +26,13 @@ export function tracedRunTools(runTools: Method, options: Partial<PlanOptions>):
  * Traces the method `_runTools` of a runner. Its promise settles when the runner ends. Model calls and tool calls become
  * child runs.
  */
-export function tracedOpenAILoop(runTools: Method, options: Partial<PlanOptions> = {}): Method {
+export function tracedOpenAILoop(runTools: Method, options: CallOptions = {}): Method {
   return shapedLike(function (this: unknown, client: unknown, params: unknown, ...rest: unknown[]): unknown {
     if (recorded.has(params as object)) return Reflect.apply(runTools, this, [client, params, ...rest]);
     const { messages } = fieldsOf(this);
     const plan: PlanOptions = {
       ...options,
-      name: 'openai.runTools',
+      name: options.name ?? 'openai.runTools',
       runType: 'chain',
       describe: () => describeLoop(params),
       complete: (run) => run.end({ messages: listOf(messages).slice(-1) }),
@@ -44,14 +45,14 @@ export function tracedOpenAILoop(runTools: Method, options: Partial<PlanOptions>
  * Traces `toolRunner` of Anthropic's beta API. The runner calls the model and the tools while the application iterates
  * over the runner.
  */
-export function tracedToolRunner(toolRunner: Method, options: Partial<PlanOptions> = {}): Method {
+export function tracedToolRunner(toolRunner: Method, options: CallOptions = {}): Method {
   return shapedLike(function (this: unknown, body: unknown, ...rest: unknown[]): unknown {
     if (recorded.has(body as object)) return Reflect.apply(toolRunner, this, [body, ...rest]);
     const params = withTracedTools(body, (tool) => withTraced(tool, 'run', tool.name));
     const runner = Reflect.apply(toolRunner, this, [params, ...rest]);
     const plan: PlanOptions = {
       ...options,
-      name: 'anthropic.toolRunner',
+      name: options.name ?? 'anthropic.toolRunner',
       runType: 'chain',
       describe: () => describeLoop(body),
       aggregate: (turns) => {
@@ -69,8 +70,11 @@ export function tracedToolRunner(toolRunner: Method, options: Partial<PlanOption
 function describeLoop(params: unknown): CallDescription {
   const { model, messages, system, tools } = fieldsOf(params);
   const names = listOf(tools).map((tool) => textOf(fieldsOf(tool).name) ?? fieldsOf(fieldsOf(tool).function).name);
-  return { inputs: { model, system, messages, tools: names } };
+  return { inputs: { model, system, messages, tools: names }, started: (run) => void toolRunners.add(run) };
 }
+
+/** The runs of tool runners. Their model calls keep their names. */
+export const toolRunners: WeakSet<Run> = new WeakSet();
 
 function withTracedTools(params: unknown, traced: (tool: Fields) => Fields): unknown {
   const copy = guard('tracing tools', () => {

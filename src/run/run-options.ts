@@ -11,7 +11,7 @@ import { type Fields, TAGS_MAX } from './fields.ts';
 import type { RunChanges, RunHooks } from './hooks.ts';
 import { isRunId } from './ids.ts';
 import type { RunType } from './record.ts';
-import type { CapturePolicy, FlushLimit, RunSink } from './sink.ts';
+import { type CapturePolicy, type FlushLimit, preloadDelivery, type RunSink } from './sink.ts';
 import { type Timestamp, timestampUs } from './time.ts';
 
 /** Fields that runs record. Nested runs inherit all fields. */
@@ -113,6 +113,31 @@ export interface RunOptions extends RunHooks, ThreadOptions {
   exporter?: RunSink;
 }
 
+/**
+ * Options of the functions that trace an SDK, such as `wrapOpenAI`, and of the adapters for LangChain and Mastra. Every
+ * option is optional, and applies to all runs of the wrapper. Unknown and invalid options are logged and ignored.
+ */
+export interface WrapOptions
+  extends ThreadOptions,
+    Partial<Pick<RunOptions, 'tags' | 'project' | 'projectId' | 'exporter'>> {
+  /**
+   * Name of the outermost run of each call, for example of `generateText`, of a query, or of a model call outside of
+   * `runTools`. The runs of model calls and tools below it keep their names.
+   */
+  name?: string;
+  /** Metadata to add. Overrides recorded metadata. For example, `{ ls_provider: 'ollama' }` sets the provider. */
+  metadata?: Fields;
+  /** Set to `true` to record no inputs. Invalid values count as `true`. `false` shows nothing that `configure` hides. */
+  hideInputs?: boolean;
+  /** Set to `true` to record no outputs. Otherwise like `hideInputs`. */
+  hideOutputs?: boolean;
+  /** Set to `false` to record nothing. A `wrap…` function then returns its argument unchanged. @default true */
+  enabled?: boolean;
+}
+
+/** The checked options of a wrapper. */
+export type CallOptions = Partial<Pick<StartOptions, 'name' | keyof typeof sharedChecks | 'hiding'>>;
+
 const text: Check = ['a non-empty string', (value) => typeof value === 'string' && value !== ''];
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
 const time: Check = [
@@ -148,6 +173,14 @@ export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs' | 
   onStart: FUNCTION,
   onEnd: FUNCTION,
   root: TRUE_OR_FALSE,
+};
+
+const wrapChecks: Checks<WrapOptions> = {
+  ...sharedChecks,
+  name: text,
+  hideInputs: TRUE_OR_FALSE,
+  hideOutputs: TRUE_OR_FALSE,
+  enabled: TRUE_OR_FALSE,
 };
 
 export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | 'projectId'>): Project | undefined {
@@ -200,6 +233,14 @@ export function usableOptions<Options extends object>(
     report(`the run type "${cut(runType, 50)}" is recorded as it is, but "${meant}" is probably meant`, 'runType');
   }
   return withIdsInMetadata(usable);
+}
+
+/** Checks the options of a wrapper, which is named by `place`. Returns undefined if the wrapper must not trace. */
+export function wrapOptions(place: string, given: unknown): CallOptions | undefined {
+  const { enabled, hideInputs, hideOutputs, ...others } = usableOptions<WrapOptions>(place, given, wrapChecks);
+  if (enabled === false) return undefined;
+  preloadDelivery();
+  return { ...others, hiding: hidingIf(hideInputs === true, hideOutputs === true) };
 }
 
 const TYPES: readonly string[] = ['chain', 'llm', 'tool', 'retriever', 'embedding', 'prompt', 'parser'];

@@ -1,13 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import {
-  AgentServer,
-  type AgentServerOptions,
-  type ApiError,
-  type CallOptions,
-  ControlPlane,
-  RunspanError,
-} from '#src/clients.ts';
+import { AgentServer, type AgentServerOptions, type ApiError, type CallOptions, ControlPlane } from '#src/clients.ts';
+import { RunspanError } from '#src/index.ts';
 import { serve } from '../http/server.ts';
 import { thrownBy } from './make-api.ts';
 

@@ -4,7 +4,7 @@ import { type Anthropic, BaseAnthropic } from '@anthropic-ai/sdk';
 import { Messages } from '@anthropic-ai/sdk/resources/messages';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, test } from 'vitest';
-import { unwrapAnthropic, wrapAnthropic } from '#src/integrations/anthropic/client.ts';
+import { wrapAnthropic } from '#src/integrations/anthropic/client.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, sharedModel } from './local-openai.ts';
 import { ask, makeClient, WEATHER_TOOL } from './sdks.ts';
@@ -85,14 +85,6 @@ describe('a tool runner', () => {
       [undefined, 'cancelled'],
       [[{ text: 'I' }], 'cancelled'],
     ]);
-  });
-
-  test('is the original one after the client is unwrapped', async () => {
-    const recorder = record();
-    const { beta } = unwrapAnthropic(makeWrapped());
-    await beta.messages.toolRunner({ ...ask('a'), tools });
-    expect(recorder.runs).toEqual([]);
-    expect(Object.hasOwn(beta.messages, 'toolRunner')).toBe(false);
   });
 });
 

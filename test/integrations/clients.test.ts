@@ -1,7 +1,7 @@
 // What holds for the clients of every SDK: options, derived clients, values that are not clients, and unwrapping.
 import { describe, expect, test } from 'vitest';
+import type { WrapOptions } from '#src/index.ts';
 import { traceable } from '#src/instrument/traceable.ts';
-import type { TracedClientOptions } from '#src/integrations/sdk-client.ts';
 import { recordRuns } from '#src/testing/record-runs.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
@@ -10,23 +10,9 @@ import { chunksOf, localModel } from './local-openai.ts';
 import { type Call, type Client, type Sdk, sdks } from './sdks.ts';
 
 describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
-  const makeWrapped = async (options?: TracedClientOptions) => sdk.wrap(sdk.make(await localModel()), options);
+  const makeWrapped = async (options?: WrapOptions) => sdk.wrap(sdk.make(await localModel()), options);
   const resourceOf = (client: Client): Record<string, unknown> =>
     sdk.resource.reduce<Record<string, unknown>>((owner, key) => owner[key] as typeof owner, client as never);
-
-  test('is the same client with the same resources, and wrapping it again changes nothing', async () => {
-    const recorder = record();
-    const client = sdk.make(await localModel());
-    const resource = resourceOf(client);
-    expect(sdk.wrap(client)).toBe(client);
-    const { create } = resource;
-    expect(sdk.wrap(client, { tags: ['later'] })).toBe(client);
-    expect(resourceOf(client)).toBe(resource);
-    expect(resource.create).toBe(create);
-    await sdk.create(client);
-    expect(recorder.runs).toMatchObject([{ name: sdk.runName, run_type: 'llm' }]);
-    expect(recorder.runs[0]).not.toHaveProperty('tags');
-  });
 
   test('records calls below the current run, and runs below each call', async () => {
     const recorder = record();
@@ -43,18 +29,20 @@ describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
     expect(metadataOf('fetch')).toEqual({ team: 'a' });
   });
 
-  test('uses tags, metadata, project and exporter, also for clients that withOptions derives', async () => {
+  test('uses its options, also for clients that withOptions derives', async () => {
     const recorder = recordRuns();
     recorder.stop();
     const metadata = { team: 'b', ls_provider: 'ours' };
-    const client = await makeWrapped({ tags: ['a'], metadata, project: 'c', exporter: recorder.exporter });
+    const options = { name: 'ask', tags: ['a'], metadata, project: 'c', exporter: recorder.exporter, hideInputs: true };
+    const client = await makeWrapped(options);
     const derived = client.withOptions({ maxRetries: 3 });
     expect(derived.constructor).toBe(client.constructor);
     expect(derived).toMatchObject({ maxRetries: 3 });
     for (const one of [client, derived, derived.withOptions({})]) await sdk.create(one);
     expect(recorder.runs).toHaveLength(3);
     for (const run of recorder.runs) {
-      expect(run).toMatchObject({ tags: ['a'], session_name: 'c', extra: { metadata } });
+      expect(run).toMatchObject({ name: 'ask', tags: ['a'], session_name: 'c', extra: { metadata } });
+      expect(run.inputs).toEqual({});
       expect(run.extra?.metadata).toMatchObject({ ls_model_name: 'small' });
     }
   });
@@ -77,26 +65,6 @@ describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
     expect((await chunksOf(await sdk.stream(sdk.wrap(sdk.make(model))))).length).toBeGreaterThan(5);
   });
 
-  test('is not traced if it is not enabled', async () => {
-    const client = sdk.make(await localModel());
-    expect(sdk.wrap(client, { enabled: false })).toBe(client);
-    expect(Object.hasOwn(resourceOf(client), 'create')).toBe(false);
-  });
-
-  test('reports wrong options, and is traced', async () => {
-    const lines = logLines();
-    const recorder = record();
-    const client = await makeWrapped({ name: 'a', tags: 1 } as object);
-    await sdk.create(client);
-    await makeWrapped([] as object);
-    expect(recorder.runs).toHaveLength(1);
-    expect(lines).toEqual([
-      `warn: ${sdk.place}: unknown option \`name\` is ignored.`,
-      `warn: ${sdk.place}: expected \`tags\` to be a list of at most 1000 strings; the option is ignored.`,
-      `warn: ${sdk.place}: expected the options to be an object, got a list; the options are ignored.`,
-    ]);
-  });
-
   test('is not traced if it is frozen, and one line is logged for each method', async () => {
     const lines = logLines();
     const recorder = record();
@@ -114,7 +82,7 @@ describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
   });
 
   const untraced = ({ place, expected }: Sdk, got: string) =>
-    `warn: ${place}(client): expected ${expected}, got ${got}; the value is not traced.`;
+    `warn: ${place}: expected ${expected}, got ${got}; the value is not traced.`;
   const unreadable = Object.defineProperty({}, sdk.resource[0] as string, {
     get: () => {
       throw new Error('unreadable');

@@ -360,11 +360,11 @@ describe("LangChain's own tracer", () => {
 });
 
 describe('the options of a handler', () => {
-  test('set tags, metadata, project and exporter of every run', async () => {
+  test('apply to every run, and the name to the outermost', async () => {
     const recorder = record();
     const sink = makeSink();
     const handler = new RunspanCallbackHandler({
-      tags: ['beta', 'shop'],
+      ...{ name: 'own', hideInputs: true, tags: ['beta', 'shop'] },
       metadata: { team: 'a', user: 'none' },
       project: 'cards',
       exporter: sink,
@@ -372,16 +372,19 @@ describe('the options of a handler', () => {
     await poet.invoke({ mood: 'kind' }, { callbacks: [handler], tags: ['shop'], metadata: { user: 'ada' } });
 
     expect(recorder.runs).toEqual([]);
-    expect(sink.records()).toHaveLength(4);
+    expect(sink.records().map(({ name }) => name === 'own')).toEqual([true, false, false, false]);
     for (const run of sink.records()) {
-      expect(run.session_name).toBe('cards');
+      expect([run.session_name, run.inputs]).toEqual(['cards', {}]);
       expect(run.tags?.filter((tag) => !tag.startsWith('seq'))).toEqual(['beta', 'shop']);
-      expect(run.extra?.metadata).toMatchObject({ team: 'a', user: 'ada' });
+      expect(run.extra?.metadata).toMatchObject({ team: 'a', user: 'none' });
     }
   });
 
-  test('are checked, and a wrong option is reported once', () => {
+  test('are checked, and a wrong option is reported once', async () => {
     const lines = logLines();
+    const recorder = record();
+    await poet.invoke({ mood: 'kind' }, { callbacks: [new RunspanCallbackHandler({ enabled: false })] });
+    expect(recorder.runs).toEqual([]);
     // @ts-expect-error -- an unknown option
     new RunspanCallbackHandler({ tags: ['a'], colour: 'red' });
     // @ts-expect-error -- not text

@@ -32,6 +32,15 @@ function makeBridge() {
   };
 }
 
+test('the bridge has the options of all wrappers', async () => {
+  const recorder = record();
+  const bridges = [new RunspanBridge({ name: 'own', hideOutputs: true }), new RunspanBridge({ enabled: false })];
+  for (const [type, exportedSpan] of generation('a', undefined)) {
+    for (const bridge of bridges) await bridge.exportTracingEvent({ type, exportedSpan });
+  }
+  expect(recorder.runs.map(({ name, outputs }) => [name, outputs])).toEqual([['own', {}]]);
+});
+
 test('the end of a generation ends no model call of another one', async () => {
   const generations = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,5}$/), { minLength: 2, maxLength: 4 });
   await fc.assert(

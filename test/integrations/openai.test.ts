@@ -141,16 +141,18 @@ test.each([[false], [true]])('runTools is a run with its turns and tools below i
 
 test('runTools has the options of the client, and the original method after the client is unwrapped', async () => {
   const recorder = record();
-  const client = wrapOpenAI(bareClient(await localModel()), { tags: ['a'], metadata: { team: 'b' }, threadId: 'c' });
+  const options = { name: 'ask', tags: ['a'], metadata: { team: 'b' }, threadId: 'c', hideInputs: true };
+  const client = wrapOpenAI(bareClient(await localModel()), options);
   const tools = toolsOf(() => 'a drink');
   await client.chat.completions.runTools({ ...ask, tools }).done();
   const metadata = { team: 'b', thread_id: 'c' };
   expect(recorder.runs).toMatchObject([
-    { name: 'openai.runTools', tags: ['a'], extra: { metadata } },
-    { tags: ['a'], extra: { metadata } },
+    { name: 'ask', tags: ['a'], extra: { metadata } },
+    { name: 'openai.chat.completions', tags: ['a'], extra: { metadata } },
     { name: 'look_up', extra: { metadata } },
-    { tags: ['a'], extra: { metadata } },
+    { name: 'openai.chat.completions', tags: ['a'], extra: { metadata } },
   ]);
+  expect(recorder.runs.map(({ inputs }) => inputs)).toEqual(Array(4).fill({}));
   await unwrapOpenAI(client)
     .chat.completions.runTools({ ...ask, tools })
     .done();

@@ -1,9 +1,9 @@
 // The SDKs whose clients are wrapped, behind one interface, for tests that hold for each of them.
 import Anthropic, { type ClientOptions } from '@anthropic-ai/sdk';
 import type OpenAI from 'openai';
+import type { WrapOptions } from '#src/index.ts';
 import { unwrapAnthropic, wrapAnthropic } from '#src/integrations/anthropic/client.ts';
 import { unwrapOpenAI, wrapOpenAI } from '#src/integrations/openai/client.ts';
-import type { TracedClientOptions } from '#src/integrations/sdk-client.ts';
 import type { LocalModel } from '../support/local-model/server.js';
 import { bareClient } from './local-openai.ts';
 
@@ -44,7 +44,7 @@ export interface Sdk {
   readonly methods: readonly string[];
   readonly textEvent: string;
   make(model: LocalModel, options?: ClientOptions): Client;
-  wrap(client: Client, options?: TracedClientOptions): Client;
+  wrap(client: Client, options?: WrapOptions): Client;
   unwrap(client: Client): Client;
   create: CallClient<Call>;
   parse: CallClient<Call>;

@@ -14,7 +14,8 @@ import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { unwrapModel, wrapAISDK, wrapModel } from '#src/ai.ts';
 import { unwrapAnthropic, wrapAnthropic } from '#src/anthropic.ts';
-import { RunspanCallbackHandler, type RunspanCallbackHandlerOptions } from '#src/langchain.ts';
+import type { WrapOptions } from '#src/index.ts';
+import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { unwrapOpenAI, wrapOpenAI } from '#src/openai.ts';
 
 declare const azure: AzureOpenAI;
@@ -39,7 +40,7 @@ test('a wrapped client of openai has the type of the client', () => {
     // @ts-expect-error -- not a client
     wrapOpenAI({});
     // @ts-expect-error -- an unknown option
-    wrapOpenAI(azure, { name: 'x' });
+    wrapOpenAI(azure, { runName: 'x' });
   };
 });
 
@@ -63,7 +64,7 @@ test('a wrapped client of @anthropic-ai/sdk has the type of the client, with its
     // @ts-expect-error -- not a client of Anthropic
     wrapAnthropic({ chat: { completions: { create: () => {} } } });
     // @ts-expect-error -- an unknown option
-    wrapAnthropic(client, { name: 'a' });
+    wrapAnthropic(client, { runName: 'a' });
     // @ts-expect-error -- not a list
     wrapAnthropic(client, { tags: 'a' });
   };
@@ -116,10 +117,12 @@ test('LangChain accepts the callback handler wherever it accepts handlers', () =
   expectTypeOf<Extract<keyof RunspanCallbackHandler, `handle${string}`>>().toExtend<Known>();
 });
 
-test('the callback handler has options of known names and types', () => {
-  expectTypeOf<keyof RunspanCallbackHandlerOptions>().toEqualTypeOf<
-    'threadId' | 'userId' | 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'
+test('wrappers and the callback handler have options of known names and types', () => {
+  expectTypeOf<keyof WrapOptions>().toEqualTypeOf<
+    | ('threadId' | 'userId' | 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter')
+    | ('name' | 'hideInputs' | 'hideOutputs' | 'enabled')
   >();
+  expectTypeOf(RunspanCallbackHandler).constructorParameters.toEqualTypeOf<[options?: WrapOptions | undefined]>();
   // @ts-expect-error -- an unknown option
   () => new RunspanCallbackHandler({ runType: 'tool' });
   // @ts-expect-error -- not a list

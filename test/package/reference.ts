@@ -42,8 +42,10 @@ const SIGNATURE_MAX = 90;
 /** Returns the pages of `docs/reference/`, one for each entry point, and their index. */
 export function referencePages(entries: readonly EntryModel[]): ReadonlyMap<string, string> {
   const homes = new Map<string, string>();
-  const pages = new Map<string, string>();
-  for (const entry of entries) pages.set(entry.page, pageOf(entry, homes));
+  for (const entry of entries) setHomes(groupsOf(entry), entry.page, homes);
+  // The names of `runspan/langsmith` are those of another package.
+  const all = entries.filter(({ page }) => page !== 'langsmith.md').flatMap(exportsOf);
+  const pages = new Map(entries.map((entry) => [entry.page, pageOf(entry, new Links(entry, homes, all))]));
   const rows = entries.map(
     ({ specifier, page, model }) => `- [${specifier}](${page}): ${firstSentence(description(model))}\n`,
   );
@@ -62,20 +64,19 @@ export function undescribed(entry: EntryModel): string[] {
   });
 }
 
-/** @param homes the page and anchor of each declaration that an earlier page describes */
-function pageOf(entry: EntryModel, homes: Map<string, string>): string {
-  const { specifier, page, model } = entry;
-  const all = exportsOf(entry);
-  const own = all.filter((one) => !homes.has(keyOf(one)));
-  const others = all.filter((one) => homes.has(keyOf(one)));
-  const groups = GROUPS.map(([title, kinds]) => ({
+/** Returns the declarations with a section of their own. */
+function groupsOf(entry: EntryModel) {
+  const own = exportsOf(entry).filter((one) => constantType(one) === undefined);
+  return GROUPS.map(([title, kinds]) => ({
     title,
-    names: byName(own.filter((one) => kinds.includes(one.kind) && constantType(one) === undefined)),
+    names: byName(own.filter((one) => kinds.includes(one.kind))),
   })).filter(({ names }) => names.size > 0);
-  setHomes(groups, page, homes);
-  const links = new Links(page, homes, all);
-  const lines = [`# ${specifier}`, description(model)];
-  for (const { title, names } of groups) {
+}
+
+function pageOf(entry: EntryModel, links: Links): string {
+  const own = exportsOf(entry);
+  const lines = [`# ${entry.specifier}`, description(entry.model)];
+  for (const { title, names } of groupsOf(entry)) {
     lines.push(`## ${title}`);
     for (const [name, declarations] of names) {
       const constants = own.filter((one) => constantType(one) === name).map((one) => `\`${one.name}\``);
@@ -84,10 +85,6 @@ function pageOf(entry: EntryModel, homes: Map<string, string>): string {
       const aliases = declarations.flatMap((one) => one.aliases ?? []).map((alias) => `\`${alias}\``);
       if (aliases.length > 0) lines.push(`Also exported as ${aliases.join(', ')}.`);
     }
-  }
-  if (others.length > 0) {
-    const names = [...byName(others).values()].map(([one]) => links.to(one as Declaration));
-    lines.push('## Also exported', names.join(', '));
   }
   return `${lines.filter((line) => line !== '').join('\n\n')}\n`;
 }
@@ -150,10 +147,11 @@ class Links {
   readonly #homes: ReadonlyMap<string, string>;
   readonly #names: ReadonlyMap<string, Declaration>;
 
-  constructor(page: string, homes: ReadonlyMap<string, string>, all: readonly Declaration[]) {
-    this.#page = page;
+  /** @param homes the page and anchor of each declaration */
+  constructor(entry: EntryModel, homes: ReadonlyMap<string, string>, all: readonly Declaration[]) {
+    this.#page = entry.page;
     this.#homes = homes;
-    this.#names = new Map(all.map((one) => [one.name ?? '', one]));
+    this.#names = new Map([...all, ...exportsOf(entry)].map((one) => [one.name ?? '', one]));
   }
 
   to(one: Declaration): string {
@@ -215,7 +213,7 @@ function constantType(one: Declaration): string | undefined {
 }
 
 /** Returns the exports with their public names. */
-function exportsOf({ model, report }: EntryModel): readonly Declaration[] {
+export function exportsOf({ model, report }: EntryModel): readonly Declaration[] {
   const renamed = [...report.matchAll(/^export \{ (\w+)(?: as (\w+))? \}/gm)];
   return (model.members?.[0]?.members ?? []).map((one) => {
     const names = renamed.flatMap(([, local, name = local ?? '']) => (local === one.name ? [name] : []));

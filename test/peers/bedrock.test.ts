@@ -290,14 +290,6 @@ test('other commands are not recorded, and an unwrapped client records nothing',
   expect(recorder.runs).toEqual([]);
 });
 
-test('the options of the last wrapper apply, and each call is recorded once', async () => {
-  const { url } = await bedrockService({ json: answer });
-  const recorder = record();
-  const client = wrapBedrock(wrapBedrock(makeClient(url), { tags: ['a'] }), { tags: ['b'] });
-  await client.send(command('Converse', ask()));
-  expect(recorder.runs).toMatchObject([{ tags: ['b'] }]);
-});
-
 test('a client of another service is not changed', () => {
   const lines = logLines('warn');
   const client = {
@@ -306,7 +298,7 @@ test('a client of another service is not changed', () => {
   };
   expect(wrapBedrock(client)).toBe(client);
   expect(lines).toEqual([
-    'warn: wrapBedrock(client): expected a client of @aws-sdk/client-bedrock-runtime, got another object; the value is not traced.',
+    'warn: wrapBedrock: expected a client of @aws-sdk/client-bedrock-runtime, got another object; the value is not traced.',
   ]);
 });
 

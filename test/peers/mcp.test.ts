@@ -190,11 +190,6 @@ it.each([
   expect(tree).toEqual(['boil', '  work']);
 });
 
-it('a wrapped server records a call of another client once', async () => {
-  const { tree } = await runHere([1, 'esm', false], `wrapMCP(wrapMCP(server)); ${WORK}`);
-  expect(tree).toEqual(['boil', '  work']);
-});
-
 it('the text of a failure is hidden with the outputs', async () => {
   const main = `
     server.registerTool('tell', {}, async () => ({ isError: true, content: [{ type: 'text', text: 'the secret' }] }));

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore, type Page, type Receiver } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, type ListPage, MemoryStore, type Receiver } from '#src/receiver.ts';
 import { id, post, second } from './conformance/support.ts';
 import { CHILD, call, END, makeChild, makeRun, part, ROOT, START, sendJson, sendParts, start } from './wire.ts';
 
@@ -51,7 +51,7 @@ describe('whoever reads a receiver gets', () => {
 
   test('the rest of a list of a store with its own cursor format', async () => {
     const store = new MemoryStore();
-    const pages: Record<string, Page<never>> = { '': { items: [], next: 'page 2' }, 'page 2': { items: [] } };
+    const pages: Record<string, ListPage<never>> = { '': { items: [], next: 'page 2' }, 'page 2': { items: [] } };
     store.traces = store.list = async (_scope, { cursor = '' }) => {
       const page = pages[cursor];
       if (page === undefined)

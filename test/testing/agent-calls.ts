@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { expect } from 'vitest';
 import type { AgentServer } from '#src/clients/agent-server/agent-server.ts';
-import type { Assistant } from '#src/testing/platform/assistant.ts';
+import type { AssistantFunction } from '#src/testing/platform/assistant.ts';
 import { readAll } from '../support/read-all.ts';
 
 export const ask = (content: string) =>
@@ -17,7 +17,7 @@ const lastOf = (values: Record<string, unknown>): unknown =>
   (values.messages as { content: unknown }[]).at(-1)?.content;
 
 /** An assistant with the answers of `test/peers/agent-server/graph.mjs`. */
-export const weather: Assistant = async function* (input, { emit, interrupt, signal }) {
+export const weather: AssistantFunction = async function* (input, { emit, interrupt, signal }) {
   const { messages } = input as { messages: { content: string }[] };
   const text = messages.at(-1)?.content ?? '';
   const say = (content: string) => ({ messages: [{ type: 'ai', content }] });

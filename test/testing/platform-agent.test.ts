@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import { AgentServer, ControlPlane, submitFeedback } from '#src/clients.ts';
 import { traceable } from '#src/index.ts';
-import { type Assistant, createPlatform, type PlatformOptions } from '#src/testing.ts';
+import { type AssistantFunction, createPlatform, type PlatformOptions } from '#src/testing.ts';
 import { makeDeployment } from '../clients/control-plane-set-up.ts';
 import { record } from '../instrument/recorder.ts';
 import { gate } from '../support/gate.ts';
 import { readAll } from '../support/read-all.ts';
 import { answers, ask, weather } from './agent-calls.ts';
 
-async function start(agent: Assistant = weather, options: PlatformOptions = {}) {
+async function start(agent: AssistantFunction = weather, options: PlatformOptions = {}) {
   const platform = await createPlatform({ assistants: { agent }, statusMs: 0, ...options });
   onTestFinished(() => platform.close());
   const connect = (url = platform.agentUrl, apiKey = platform.apiKey) => {

@@ -2,7 +2,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { createReceiver, StoredRun } from '#src/receiver.ts';
 import {
-  type Assistant,
+  type AssistantFunction,
   type ExpectedRun,
   matchers,
   type Recorded,
@@ -52,6 +52,6 @@ test('an assistant may yield objects of an interface', () => {
   interface State {
     readonly messages: readonly string[];
   }
-  expectTypeOf<() => AsyncGenerator<State>>().toExtend<Assistant>();
-  expectTypeOf<() => AsyncGenerator<string>>().not.toExtend<Assistant>();
+  expectTypeOf<() => AsyncGenerator<State>>().toExtend<AssistantFunction>();
+  expectTypeOf<() => AsyncGenerator<string>>().not.toExtend<AssistantFunction>();
 });

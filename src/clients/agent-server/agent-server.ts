@@ -7,7 +7,7 @@ import { type AgentServerOptions, AgentService, agentServerChecks } from './agen
 import { type Assistants, assistantsOf } from './assistants.ts';
 import { CRONS, type Crons } from './crons.ts';
 import { type AgentRuns, RUNS, STATELESS_RUNS, type StatelessRuns, waitForRun } from './runs.ts';
-import { createStore, type Store } from './store.ts';
+import { type AgentStore, createStore } from './store.ts';
 import { openRunStream } from './streams/run-stream.ts';
 import { type Threads, threadsOf } from './threads.ts';
 
@@ -69,7 +69,7 @@ export class AgentServer {
   /** Starts and manages runs without a thread. */
   readonly statelessRuns: StatelessRuns;
   readonly crons: Crons;
-  readonly store: Store;
+  readonly store: AgentStore;
   readonly system: AgentSystem;
   /** Sends messages to assistants in the Agent2Agent protocol. */
   readonly a2a: A2A;

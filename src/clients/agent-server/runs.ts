@@ -14,7 +14,7 @@ import { placeOf } from './streams/event-source.ts';
 import { type RunStream, STREAM_OPTIONS, type StreamOptions } from './streams/run-stream.ts';
 
 /** Status of a run. Newer servers may send other statuses. */
-export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted' | (string & {});
+export type AgentRunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted' | (string & {});
 
 /** A run of an assistant. */
 export interface AgentRun {
@@ -24,7 +24,7 @@ export interface AgentRun {
   /** ISO 8601 timestamp. */
   readonly created_at: string;
   readonly updated_at: string;
-  readonly status: RunStatus;
+  readonly status: AgentRunStatus;
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly kwargs?: Readonly<Record<string, unknown>>;
   readonly multitask_strategy?: 'reject' | 'rollback' | 'interrupt' | 'enqueue' | (string & {}) | null;
@@ -32,7 +32,7 @@ export interface AgentRun {
 }
 
 /** Selects runs on a thread and the fields to return. */
-export interface RunFilter extends PageRequest {
+export interface AgentRunFilter extends PageRequest {
   status?: AgentRun['status'];
   /** Names of the fields to return. */
   select?: readonly string[];
@@ -87,7 +87,7 @@ export interface AgentRuns {
     options?: Omit<StreamOptions, 'lastEventId'>,
   ): Promise<RunStream<Values>>;
   /** Lists the thread's runs, newest first. */
-  list(threadId: string, filter?: RunFilter, options?: CallOptions): PageList<AgentRun>;
+  list(threadId: string, filter?: AgentRunFilter, options?: CallOptions): PageList<AgentRun>;
   get(threadId: string, runId: string, options?: CallOptions): Promise<AgentRun>;
   delete(threadId: string, runId: string, options?: CallOptions): Promise<void>;
   /**

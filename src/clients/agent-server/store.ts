@@ -46,7 +46,7 @@ export interface NamespaceSearch extends PageRequest {
 }
 
 /** An agent server's key-value store, which agents use as long-term memory. */
-export interface Store {
+export interface AgentStore {
   /** Stores a value and replaces any value with the same namespace and key. */
   put(item: StorePut, options?: CallOptions): Promise<void>;
   /**
@@ -78,7 +78,7 @@ const ITEM_ID_QUERY = v.pipe(
 );
 const ITEM = required<StorePut>({ namespace: NAMESPACE, key: TEXT, value: RECORD });
 
-export const STORE: Table<Store> = endpoints('store', {
+export const STORE: Table<AgentStore> = endpoints('store', {
   put: ['PUT /store/items', { body: ITEM, response: 'none' }],
   get: ['GET /store/items', { body: ITEM_ID_QUERY, response: 'any' }],
   delete: ['DELETE /store/items', { body: ITEM_ID, response: 'none' }],
@@ -89,7 +89,7 @@ export const STORE: Table<Store> = endpoints('store', {
   namespaces: ['POST /store/namespaces', { body: BODY, response: 'pages', listField: 'namespaces' }],
 });
 
-export function createStore(send: Send): Store {
+export function createStore(send: Send): AgentStore {
   return {
     ...methodsOf(STORE, send),
     get: async (namespace, key, options) =>

@@ -1,4 +1,3 @@
-import { guard } from '../../base/guard.ts';
 import { replaceMethod, restoreMethods } from '../../instrument/methods.ts';
 import type { PlanOptions } from '../../instrument/plan.ts';
 import { observedStream } from '../../instrument/results/observed-stream.ts';
@@ -6,12 +5,12 @@ import { tracedBy } from '../../instrument/traceable.ts';
 import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import type { RunType } from '../../run/record.ts';
 import type { Run } from '../../run/run.ts';
-import { preloadDelivery } from '../../run/sink.ts';
+import type { CallOptions, WrapOptions } from '../../run/run-options.ts';
 import { currentRun } from '../../run/start-run.ts';
 import { aiSdkUsage } from '../../services/ai-sdk/usage.ts';
 import { vectorsOf } from '../../services/answer.ts';
 import { endWithAnswer } from '../answer-stream.ts';
-import { warnUntraced } from '../warn-untraced.ts';
+import { wrap } from '../wrap.ts';
 import { generatedAnswer } from './answer.ts';
 import { describeModelCall } from './calls.ts';
 import { ModelStream, openOperation } from './operation.ts';
@@ -38,44 +37,44 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
 };
 
 /**
- * Traces every call to an AI SDK language, embedding, reranking, image, speech or transcription model. Calls through
- * `generateText` or a framework are also traced. Changes the model in place and returns it. Wrapping a model again has
- * no effect. Functions from `wrapAISDK` wrap their models in the same way.
+ * Traces a model of the AI SDK in place and returns it. The model is a language, embedding, reranking, image, speech or
+ * transcription model. Each call becomes a run, also calls through `generateText` or a framework. Wrapping a model again
+ * has no effect. To change the options, call `unwrapModel` first. Functions from `wrapAISDK` wrap their models in the same
+ * way, without options.
  *
  * If the value is not a model, `wrapModel` logs a warning and returns the value unchanged.
  */
-export function wrapModel<Model>(model: Model): Model {
-  preloadDelivery();
-  const isTraced = guard('wrapModel', () => tryWrapModel(model));
-  if (isTraced === false) warnUntraced('wrapModel(model)', 'a model of the AI SDK', model);
-  return model;
+export function wrapModel<Model>(model: Model, options?: WrapOptions): Model {
+  return wrap('wrapModel', 'a model of the AI SDK', model, options, (checked) => tryWrapModel(model, checked) && model);
 }
 
-/** Restores the model's original methods and returns the model. */
+/** Restores the original methods of a wrapped model and returns the model. Open runs still end normally. */
 export function unwrapModel<Model>(model: Model): Model {
   if (typeof model === 'object' && model !== null) restoreMethods('unwrapModel', model);
   return model;
 }
 
 /** Like `wrapModel`, but returns false instead of logging a warning if the value is not a model. */
-export function tryWrapModel(model: unknown): boolean {
+export function tryWrapModel(model: unknown, options: CallOptions = {}): boolean {
   if (typeof model !== 'object' || model === null) return false;
   const methods = Object.entries(METHODS).filter(([key]) => typeof fieldsOf(model)[key] === 'function');
   for (const [key, method] of methods) {
-    replaceMethod('wrapModel', model, key, (original) => tracedBy(planOf(model as Fields, method), original));
+    replaceMethod('wrapModel', model, key, (original) => tracedBy(planOf(model as Fields, method, options), original));
   }
   return methods.length > 0;
 }
 
-function planOf(model: Fields, { runType, modelType, complete }: ModelMethod): PlanOptions {
+function planOf(model: Fields, { runType, modelType, complete }: ModelMethod, options: CallOptions): PlanOptions {
   return {
+    ...options,
     name: runType,
     runType,
     source: 'wrapModel',
-    describe: ([options]) => ({
-      ...describeModelCall(model, modelType, fieldsOf(options)),
-      hiding: openOperation(currentRun()).hiding,
-    }),
+    describe([given]) {
+      const description = describeModelCall(model, modelType, fieldsOf(given));
+      const { hiding } = openOperation(currentRun());
+      return { ...description, name: options.name ?? description.name ?? runType, hiding };
+    },
     complete,
   };
 }

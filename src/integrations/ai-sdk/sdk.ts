@@ -4,10 +4,9 @@ import type { PlanOptions } from '../../instrument/plan.ts';
 import { type Callable, shapedLike, tracedBy } from '../../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import type { Run } from '../../run/run.ts';
-import { usableOptions } from '../../run/run-options.ts';
-import { preloadDelivery } from '../../run/sink.ts';
+import type { CallOptions, WrapOptions } from '../../run/run-options.ts';
 import { currentRun } from '../../run/start-run.ts';
-import { warnUntraced } from '../warn-untraced.ts';
+import { copyWithTraced, type Tracer, unwrapCopy, wrap } from '../wrap.ts';
 import { outputsOfAnswer } from './answer.ts';
 import { describeExecution, describeOperation } from './calls.ts';
 import { tryWrapModel } from './model.ts';
@@ -19,64 +18,55 @@ const FUNCTIONS = [
   ...['generateImage', 'generateSpeech', 'transcribe'].flatMap((name) => [name, `experimental_${name}`]),
 ];
 const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
-export const TRACED_MEMBERS: readonly string[] = [...FUNCTIONS, ...AGENTS];
+const TRACERS: Readonly<Record<string, Tracer>> = Object.fromEntries([
+  ...FUNCTIONS.map((name) => [name, tracerOf(name)]),
+  ...AGENTS.map((name) => [name, tracedAgent]),
+]);
+export const TRACED_MEMBERS: readonly string[] = Object.keys(TRACERS);
 const MODEL_FACTORIES = [
   ...['languageModel', 'embeddingModel', 'textEmbeddingModel', 'rerankingModel'],
   ...['imageModel', 'speechModel', 'transcriptionModel'],
 ];
 
 /**
- * Returns the AI SDK with traced functions. Example: `const { generateText } = wrapAISDK(ai)`, where `ai` is
+ * Returns a copy of the AI SDK with traced functions. Example: `const { generateText } = wrapAISDK(ai)`, where `ai` is
  * `import * as ai from 'ai'`. Each call becomes a run, with a nested run for each model call and tool execution. Agents
- * created with the returned `ToolLoopAgent` are also traced. All other exports are unchanged.
+ * created with the returned `ToolLoopAgent` are also traced. All other exports are unchanged. Wrapping a copy again has no
+ * effect.
  *
- * Models passed to a traced function are changed in place, as `wrapModel` does. Tools and options are not changed.
- * Supports `ai` versions 4 to 7. If the argument is not the AI SDK, `wrapAISDK` logs a warning and returns the argument
- * unchanged. `wrapAISDK` takes no options. Tags, metadata, project and exporter are inherited from the enclosing run.
+ * Models passed to a traced function are changed in place, as `wrapModel` does without options. Tools and options are not
+ * changed. Supports `ai` versions 4 to 7. If the argument is not the AI SDK, `wrapAISDK` logs a warning and returns the
+ * argument unchanged.
  */
-export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
-export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
-  // Options are logged, because `wrapAISDK` takes none. If an option was meant to hide payloads, the SDK is not traced.
-  if (Object.keys(usableOptions<object>('wrapAISDK', options, {})).length > 0) return sdk;
-  preloadDelivery();
-  const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
-  if (wrapped !== undefined && Object.keys(wrapped).length > 0) return { ...sdk, ...wrapped };
-  if (wrapped !== undefined) warnUntraced('wrapAISDK(ai)', "what `import * as ai from 'ai'` gives", sdk);
-  return sdk;
+export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: WrapOptions): Sdk {
+  const expected = "what `import * as ai from 'ai'` gives";
+  return wrap('wrapAISDK', expected, sdk, options, (checked) => copyWithTraced(sdk, checked, TRACERS));
 }
 
-function wrappedMembers(sdk: Fields): Fields {
-  const members: Fields = {};
-  const wrap = (name: string, traced: (original: Callable) => Callable): void => {
-    const original = sdk[name];
-    if (typeof original !== 'function') return;
-    const wrapper = wrappers.get(original) ?? traced(original as Callable);
-    wrappers.set(original, wrapper).set(wrapper, wrapper);
-    members[name] = wrapper;
+/** Returns the SDK that `wrapAISDK` has copied. Any other value is returned unchanged. Models stay traced. */
+export function unwrapAISDK<Sdk extends object>(copy: Sdk): Sdk {
+  return unwrapCopy(copy);
+}
+
+function tracerOf(name: string): Tracer {
+  return (original, options, sdk) => {
+    const prepare = (settings: unknown, ...rest: unknown[]): unknown => {
+      // If tracing is on, the current run is the run of this call.
+      const isTraced = currentRun() !== undefined;
+      return original(isTraced ? prepared(settings, sdk) : settings, ...rest);
+    };
+    return tracedBy(operation(name, options), shapedLike(prepare, original));
   };
-  for (const name of FUNCTIONS) wrap(name, (original) => tracedFunction(name, original, sdk));
-  for (const name of AGENTS) wrap(name, (original) => tracedAgent(original, sdk));
-  return members;
 }
 
-/** Maps functions to their wrappers, so that no function is wrapped twice. Wrappers map to themselves. */
-const wrappers = new WeakMap<object, Callable>();
-
-function tracedFunction(name: string, original: Callable, sdk: Fields): Callable {
-  const prepare = (options: unknown, ...rest: unknown[]): unknown => {
-    // If tracing is on, the current run is the run of this call.
-    const isTraced = currentRun() !== undefined;
-    return original(isTraced ? prepared(options, sdk) : options, ...rest);
-  };
-  return tracedBy(operation(name), shapedLike(prepare, original));
-}
-
-function operation(name: string, { telemetry, experimental_telemetry }: Fields = {}): PlanOptions {
+function operation(name: string, options: CallOptions, agent: Fields = {}): PlanOptions {
+  const { telemetry, experimental_telemetry } = agent;
   return {
-    name: name.replace('experimental_', ''),
+    ...options,
+    name: options.name ?? name.replace('experimental_', ''),
     runType: 'chain',
-    describe: ([options]) => {
-      const description = describeOperation({ telemetry, experimental_telemetry, ...fieldsOf(options) });
+    describe: ([settings]) => {
+      const description = describeOperation({ telemetry, experimental_telemetry, ...fieldsOf(settings) });
       const started = (run: Run): void =>
         void Object.assign(openOperation(run), { hiding: description.hiding, isUnpublished: true });
       return { ...description, started };
@@ -88,7 +78,7 @@ function operation(name: string, { telemetry, experimental_telemetry }: Fields =
 /**
  * Wraps an agent class. Agents call untraced SDK functions, so each agent's model and tools are wrapped at creation.
  */
-function tracedAgent(original: Callable, sdk: Fields): Callable {
+function tracedAgent(original: Callable, options: CallOptions, sdk: Fields): Callable {
   function Agent(...args: unknown[]): unknown {
     if (new.target === undefined) return original(...args);
     const [settings, ...rest] = args;
@@ -96,7 +86,7 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
     const name = guard('wrapAISDK', () => textOf(fieldsOf(settings).id)) ?? original.name;
     for (const method of ['generate', 'stream']) {
       replaceMethod('wrapAISDK', agent, method, (call) =>
-        tracedBy(operation(`${name}.${method}`, fieldsOf(settings)), call),
+        tracedBy(operation(`${name}.${method}`, options, fieldsOf(settings)), call),
       );
     }
     return agent;

@@ -1,5 +1,6 @@
+import type { WrapOptions } from '../../run/run-options.ts';
 import { messageCall } from '../../services/anthropic/calls.ts';
-import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
+import { type Sdk, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { tracedToolRunner } from '../tool-runners.ts';
 
 /** The part of an `@anthropic-ai/sdk` client that tracing requires. Bedrock and Vertex clients also work. */
@@ -21,19 +22,19 @@ const sdk: Sdk = {
 };
 
 /**
- * Traces the calls of an `@anthropic-ai/sdk` client. Each model call becomes an `llm` run below the current run. The
+ * Traces an `@anthropic-ai/sdk` client in place and returns it. Each model call becomes an `llm` run below the current run. The
  * run contains the messages, parameters, answer and token counts. Streamed answers are also recorded. Each tool runner
- * becomes a run with its model calls and tools below it. Changes the client in place and returns it. The client still
+ * becomes a run with its model calls and tools below it. The client still
  * returns the SDK's own promises, streams and errors. Clients created with `withOptions` are also traced. Wrapping a
  * client again has no effect. To change the options, call `unwrapAnthropic` first.
  *
  * If the value is not such a client, `wrapAnthropic` logs a warning and returns the value unchanged.
  */
-export function wrapAnthropic<Client extends AnthropicLike>(client: Client, options?: TracedClientOptions): Client {
+export function wrapAnthropic<Client extends AnthropicLike>(client: Client, options?: WrapOptions): Client {
   return wrapClient(sdk, client, options);
 }
 
-/** Restores the original methods of a client. Clients created with its `withOptions` stay traced. */
+/** Restores the original methods of a wrapped client and returns the client. Open runs still end normally. Clients created with its `withOptions` stay traced. */
 export function unwrapAnthropic<Client extends AnthropicLike>(client: Client): Client {
   return unwrapClient(sdk, client);
 }

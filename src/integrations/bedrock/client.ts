@@ -6,15 +6,13 @@ import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
 import { type Fields, fieldsOf, signalOf, textOf } from '../../payload/fields.ts';
 import { currentContext } from '../../run/context/current.ts';
 import { sinkOf } from '../../run/context/inherited.ts';
-import { usableOptions } from '../../run/run-options.ts';
-import { preloadDelivery } from '../../run/sink.ts';
+import type { CallOptions, WrapOptions } from '../../run/run-options.ts';
 import { type BedrockCall, conversation } from '../../services/bedrock/converse.ts';
 import { invocation } from '../../services/bedrock/invoke.ts';
 import { endWithAnswer, followStream } from '../answer-stream.ts';
 import type { CallFilter } from '../fetch/record-fetch.ts';
 import { takeModelStep } from '../langchain/steps.ts';
-import { type CallOptions, clientChecks, type TracedClientOptions } from '../sdk-client.ts';
-import { warnUntraced } from '../warn-untraced.ts';
+import { wrap } from '../wrap.ts';
 
 const PLACE = 'wrapBedrock';
 const MIDDLEWARE = 'runspan';
@@ -42,28 +40,25 @@ const COMMANDS: ReadonlyMap<unknown, (input: Fields) => BedrockCall> = new Map([
   ['InvokeModelWithResponseStreamCommand', invocation],
 ]);
 
-const traced: WeakSet<object> = shared('bedrockClients', () => new WeakSet());
+/** The clients with the middleware, and whether `wrapBedrock` has added it. */
+const traced: WeakMap<object, boolean> = shared('bedrockClients', () => new WeakMap());
 
 /**
- * Traces the model calls of a `BedrockRuntimeClient` or `BedrockRuntime` from `@aws-sdk/client-bedrock-runtime`:
- * `Converse` and `InvokeModel`, streamed or not. Each call becomes an `llm` or `embedding` run below the current run. Adds
- * a middleware to the client and returns the client, which still returns the SDK's own outputs, streams and errors. If the
- * client is wrapped again, the new options apply.
+ * Traces a client of `@aws-sdk/client-bedrock-runtime` in place and returns it. The client is a `BedrockRuntimeClient` or
+ * `BedrockRuntime`. Each call of `Converse` and `InvokeModel`, streamed or not, becomes an `llm` or `embedding` run below
+ * the current run. Adds a middleware to the client, which still returns the SDK's own outputs, streams and errors. Wrapping
+ * a client again has no effect. To change the options, call `unwrapBedrock` first.
  *
  * If the value is not such a client, `wrapBedrock` logs a warning and returns the value unchanged.
  */
-export function wrapBedrock<Client extends BedrockLike>(client: Client, options?: TracedClientOptions): Client {
-  const { enabled = true, ...checked } = usableOptions<TracedClientOptions>(PLACE, options, clientChecks);
-  if (!enabled) return client;
-  preloadDelivery();
-  const isTraced = guard(PLACE, () => addTo(client, checked));
-  if (isTraced !== true) warnUntraced(`${PLACE}(client)`, 'a client of @aws-sdk/client-bedrock-runtime', client);
-  return client;
+export function wrapBedrock<Client extends BedrockLike>(client: Client, options?: WrapOptions): Client {
+  const expected = 'a client of @aws-sdk/client-bedrock-runtime';
+  return wrap(PLACE, expected, client, options, (checked) => addTo(client, checked) && client);
 }
 
 /** Removes the middleware of `wrapBedrock` from a client and returns the client. Open runs still end normally. */
 export function unwrapBedrock<Client extends BedrockLike>(client: Client): Client {
-  guard(PLACE, () => client.middlewareStack.remove(MIDDLEWARE));
+  guard(PLACE, () => traced.delete(client) && client.middlewareStack.remove(MIDDLEWARE));
   return client;
 }
 
@@ -77,10 +72,11 @@ export function tracedSend(send: Method, filter: CallFilter): Method {
 
 /**
  * Adds the middleware as the last that sees the input, so that the input is recorded as it is sent. Returns false if the
- * value is not a client of Bedrock.
+ * value is not a client of Bedrock. Replaces the middleware of `runspan/register`, but not that of `wrapBedrock`.
  */
 function addTo(client: BedrockLike, options: CallOptions, filter?: CallFilter): boolean {
   if (fieldsOf(fieldsOf(client).config).serviceId !== SERVICE) return false;
+  if (traced.get(client) === true) return true;
   const middleware = (next: Handler, context: Fields): Handler => {
     const callOf = COMMANDS.get(context.commandName);
     if (callOf === undefined) return next;
@@ -88,7 +84,7 @@ function addTo(client: BedrockLike, options: CallOptions, filter?: CallFilter): 
   };
   const stack = client.middlewareStack as MiddlewareStack;
   stack.add(middleware, { name: MIDDLEWARE, step: 'initialize', priority: 'low', override: true });
-  traced.add(client);
+  traced.set(client, filter === undefined);
   return true;
 }
 
@@ -120,7 +116,7 @@ function recorded(
   const signal = signalOf(fieldsOf(context.__smithy_context).abortSignal);
   const plan: PlanOptions = {
     ...options,
-    name: call.name,
+    name: options.name ?? call.name,
     runType,
     source: SOURCE,
     method: COMMANDS,

@@ -5,49 +5,43 @@ import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
 import { fieldsOf, signalOf, textOf } from '../../payload/fields.ts';
 import { environment } from '../../platform/node.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
-import { preloadDelivery } from '../../run/sink.ts';
+import type { CallOptions, WrapOptions } from '../../run/run-options.ts';
 import { withRun } from '../../run/start-run.ts';
-import { warnUntraced } from '../warn-untraced.ts';
+import { copyWithTraced, unwrapCopy, wrap } from '../wrap.ts';
 import { openTools, QueryRecorder, SOURCE } from './query-recorder.ts';
 
 export const TRACED_EXPORTS: readonly string[] = ['query', 'tool'];
 
 /**
- * Returns the Claude Agent SDK with traced functions. Example: `const { query } = wrapClaudeAgentSDK(sdk)`, where `sdk` is
- * `import * as sdk from '@anthropic-ai/claude-agent-sdk'`. Each query becomes a run, with a nested run for each model call
- * and tool. Runs of subagents are below the tool that starts them. Runs that start in the handler of a `tool` are below
- * the run of the tool. All other exports are unchanged.
+ * Returns a copy of the Claude Agent SDK with traced functions. Example: `const { query } = wrapClaudeAgentSDK(sdk)`, where
+ * `sdk` is `import * as sdk from '@anthropic-ai/claude-agent-sdk'`. Each query becomes a run, with a nested run for each
+ * model call and tool. Runs of subagents are below the tool that starts them. Runs that start in the handler of a `tool`
+ * are below the run of the tool. All other exports are unchanged.
  *
- * The query is the SDK's own object, and `wrapClaudeAgentSDK` reads no message ahead. Wrapping the SDK again has no effect.
+ * The query is the SDK's own object, and `wrapClaudeAgentSDK` reads no message ahead. Wrapping a copy again has no effect.
  * If the argument is not the SDK, `wrapClaudeAgentSDK` logs a warning and returns the argument unchanged.
  */
-export function wrapClaudeAgentSDK<Sdk extends object>(sdk: Sdk): Sdk {
-  preloadDelivery();
-  const wrapped = guard('wrapClaudeAgentSDK', () => {
+export function wrapClaudeAgentSDK<Sdk extends object>(sdk: Sdk, options?: WrapOptions): Sdk {
+  const expected = "what `import * as sdk from '@anthropic-ai/claude-agent-sdk'` gives";
+  return wrap('wrapClaudeAgentSDK', expected, sdk, options, (checked) => {
     const { query, tool } = fieldsOf(sdk);
-    if (typeof query !== 'function' || typeof tool !== 'function') return undefined;
-    return { ...sdk, query: once(query as Method, tracedQuery), tool: once(tool as Method, tracedTool) };
+    const isSdk = typeof query === 'function' && typeof tool === 'function';
+    return isSdk && copyWithTraced(sdk, checked, { query: tracedQuery, tool: tracedTool });
   });
-  if (wrapped !== undefined) return wrapped;
-  warnUntraced('wrapClaudeAgentSDK(sdk)', "what `import * as sdk from '@anthropic-ai/claude-agent-sdk'` gives", sdk);
-  return sdk;
 }
 
-const wrappers = new WeakSet<Method>();
-
-function once(original: Method, traced: (original: Method) => Method): Method {
-  const wrapper = wrappers.has(original) ? original : traced(original);
-  wrappers.add(wrapper);
-  return wrapper;
+/** Returns the SDK that `wrapClaudeAgentSDK` has copied. Any other value is returned unchanged. */
+export function unwrapClaudeAgentSDK<Sdk extends object>(copy: Sdk): Sdk {
+  return unwrapCopy(copy);
 }
 
 const recorders = new WeakMap<Run, QueryRecorder>();
 
-function tracedQuery(query: Method): Method {
+function tracedQuery(query: Method, options: CallOptions): Method {
   const start = function (this: unknown, params: unknown, ...rest: unknown[]): unknown {
     return Reflect.apply(query, this, [withoutTelemetry(params), ...rest]);
   };
-  const plan = { name: SOURCE, runType: 'chain', describe: describeQuery, follow: followQuery };
+  const plan = { name: SOURCE, ...options, runType: 'chain', describe: describeQuery, follow: followQuery };
   return tracedBy(plan, shapedLike(start, query));
 }
 

@@ -2,27 +2,12 @@ import { guard } from '../../base/guard.ts';
 import { fieldsOf, textOf } from '../../payload/fields.ts';
 import { isRunId } from '../../run/ids.ts';
 import type { Run } from '../../run/run.ts';
-import {
-  type ContextFields,
-  type Hiding,
-  type RunOptions,
-  type StartOptions,
-  sharedChecks,
-  usableOptions,
-} from '../../run/run-options.ts';
-import { preloadDelivery } from '../../run/sink.ts';
-import type { TracedClientOptions } from '../sdk-client.ts';
+import { type CallOptions, type StartOptions, type WrapOptions, wrapOptions } from '../../run/run-options.ts';
 import { hasTokens, modelResult } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload, toolInputs } from './payload.ts';
 import { componentName, describeStep, failStep, type StepBegin } from './step-start.ts';
 import { installStepSource, keepText, type Step, type StepState, steps, unwatchTags, watchTags } from './steps.ts';
 import { warnIfTracedTwice } from './tracer.ts';
-
-/** Options of `RunspanCallbackHandler`. Every option is optional. */
-export interface RunspanCallbackHandlerOptions extends Omit<TracedClientOptions, 'enabled' | 'metadata'> {
-  /** Metadata to add to every run. Metadata from LangChain takes precedence. */
-  metadata?: Readonly<Record<string, unknown>>;
-}
 
 /** Data that LangChain passes when a step ends. Contains the inputs if the step read them from a stream. */
 export interface StepEnd {
@@ -56,15 +41,15 @@ export class RunspanCallbackHandler {
   /** Makes LangChain call the handler immediately. Queued calls would lose their parents and exact times. */
   readonly awaitHandlers: boolean = true;
   readonly raiseError: boolean = false;
-  readonly #options: Pick<RunOptions, keyof ContextFields | 'project' | 'projectId' | 'exporter'> & Hiding;
+  /** Undefined if the handler must record nothing. */
+  readonly #options: CallOptions | undefined;
   readonly #isRecordedTwice: boolean;
 
-  constructor(options?: RunspanCallbackHandlerOptions) {
-    this.#options = usableOptions<RunspanCallbackHandlerOptions>(PLACE, options, sharedChecks);
-    this.#isRecordedTwice = this.#options.exporter === undefined && warnIfTracedTwice();
+  constructor(options?: WrapOptions) {
+    this.#options = wrapOptions(PLACE, options);
+    this.#isRecordedTwice = this.#options !== undefined && !this.#options.exporter && warnIfTracedTwice();
     Object.defineProperty(this, GRAPH_CALLBACK_HANDLER, { value: true });
     installStepSource();
-    preloadDelivery();
   }
 
   /** Returns the handler itself, because one handler serves all calls. */
@@ -229,13 +214,16 @@ export class RunspanCallbackHandler {
   }
 
   #start(step: StepBegin): void {
+    const shared = this.#options;
+    if (shared === undefined) return;
     guard(PLACE, () => {
       const { id, parentId, runType } = step;
-      const name = step.runName ?? componentName(step.serialized) ?? runType;
-      const options: StartOptions = { ...this.#options, name, runType };
+      const isOutermost = parentId === undefined || !steps.has(parentId);
+      const own = step.runName ?? componentName(step.serialized) ?? runType;
+      const options: StartOptions = { ...shared, name: (isOutermost && shared.name) || own, runType };
       // Applications may set an id that is not a UUID.
       if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
-      const started = steps.start(id, parentId, options, () => describeStep(step, this));
+      const started = steps.start(id, parentId, options, () => describeStep(step, this, shared.metadata));
       if (started !== undefined) watchTags(started);
     });
   }

@@ -28,8 +28,8 @@ export interface StepBegin {
   readonly isChat?: true;
 }
 
-/** Returns what a step records. Called only for a step that is recorded. */
-export function describeStep(step: StepBegin, handler: object): StepStart<StepState> {
+/** Returns what a step records. `given` is the metadata of the handler. Called only for a step that is recorded. */
+export function describeStep(step: StepBegin, handler: object, given: Fields | undefined): StepStart<StepState> {
   const { runType, tags, metadata, extra, isChat, serialized } = step;
   const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
   const isCall = isCallType(runType);
@@ -47,7 +47,7 @@ export function describeStep(step: StepBegin, handler: object): StepStart<StepSt
     signal: requestSignal(undefined, extra?.options),
     // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain already passes
     // inherited tags and metadata to each step.
-    started: (begun: Run) => begun.set({ tags: tags ?? [], metadata: { ...own, ...sources } }),
+    started: (begun: Run) => begun.set({ tags: tags ?? [], metadata: { ...own, ...sources, ...given } }),
   };
   return { state, inputs: isCall ? call.inputs : readInputs, call, description };
 }

@@ -6,19 +6,15 @@ import { isCallType, MODEL_TYPES, RESPONSE_ID } from '../../run/calls/same-call.
 import { enterContext } from '../../run/context/current.ts';
 import type { RunType } from '../../run/record.ts';
 import type { Run } from '../../run/run.ts';
-import { type Hiding, hidingIf, type StartOptions, sharedChecks, usableOptions } from '../../run/run-options.ts';
-import { currentSink, preloadDelivery } from '../../run/sink.ts';
+import { hiddenByEither, hidingIf, type StartOptions, type WrapOptions, wrapOptions } from '../../run/run-options.ts';
+import { currentSink } from '../../run/sink.ts';
 import { timestampUs } from '../../run/time.ts';
 import { aiSdkUsage } from '../../services/ai-sdk/usage.ts';
-import type { TracedClientOptions } from '../sdk-client.ts';
 
 const PLACE = 'RunspanBridge';
 const SOURCE = 'mastra';
 /** Spans without a run. A generation consists of steps, a step of a model call and tools. */
 const GROUPS: readonly string[] = ['model_generation', 'model_step'];
-
-/** Options of `RunspanBridge`. Every option is optional. */
-export type RunspanBridgeOptions = Omit<TracedClientOptions, 'enabled'>;
 
 interface Span {
   readonly id: string;
@@ -55,14 +51,14 @@ type OpenSpan = OpenStep<string, State>;
  */
 export class RunspanBridge {
   readonly name: string = 'runspan';
-  readonly #options: RunspanBridgeOptions;
+  /** Undefined if the bridge must record nothing. */
+  readonly #options: ReturnType<typeof wrapOptions>;
   readonly #spans = new OpenRuns<string, State>(PLACE);
   /** What Mastra was asked to hide in the trace of the span that starts next. */
-  #hiding: Hiding | undefined;
+  #hiding: StartOptions['hiding'];
 
-  constructor(options?: RunspanBridgeOptions) {
-    this.#options = usableOptions<RunspanBridgeOptions>(PLACE, options, sharedChecks);
-    preloadDelivery();
+  constructor(options?: WrapOptions) {
+    this.#options = wrapOptions(PLACE, options);
   }
 
   /** Called before a span starts. Leaves the ids of spans to Mastra. */
@@ -100,7 +96,7 @@ export class RunspanBridge {
   }
 
   async flush(): Promise<void> {
-    await (this.#options.exporter ?? currentSink())?.flush();
+    await (this.#options?.exporter ?? currentSink())?.flush();
   }
 
   /** Interrupts the runs of open spans, and flushes. */
@@ -113,15 +109,20 @@ export class RunspanBridge {
   #start(span: Span, startUs?: number): OpenSpan | undefined {
     const { id, type, parentSpanId = '', name: title, attributes = {}, metadata = {}, tags = [], input } = span;
     // A bridge that is also an exporter gets each event twice.
-    if (this.#spans.has(id)) return undefined;
+    const shared = this.#options;
+    if (shared === undefined || this.#spans.has(id)) return undefined;
     const parent = this.#spans.find(parentSpanId);
     const { members: above, isResumed: isResumedAbove = false } = parent?.state ?? {};
     const isResumed = type === 'agent_run' ? parentSpanId !== '' && parent === undefined : isResumedAbove;
     if (type === 'model_step' || type === 'model_inference') above?.push(id);
     const runType = runTypeOf(type);
     // A title contains the name of the component: `tool: 'weather'`.
-    const name = textOf(attributes.model) ?? /'(.+)'/.exec(title)?.[1] ?? title;
-    const options: StartOptions = { ...this.#options, name, runType, hiding: this.#hiding, ...defined({ startUs }) };
+    const own = textOf(attributes.model) ?? /'(.+)'/.exec(title)?.[1] ?? title;
+    const owner = parent?.run ?? parent?.state.owner;
+    const isOutermost = owner === undefined && (parent !== undefined || !this.#spans.has(parentSpanId));
+    const name = (isOutermost && shared.name) || own;
+    const hiding = hiddenByEither(shared.hiding, this.#hiding);
+    const options: StartOptions = { ...shared, name, runType, hiding, ...defined({ startUs }) };
     if (tags.length > 0) options.tags = [...(options.tags ?? []), ...tags];
     if (isCallType(runType)) options.source = SOURCE;
     const { threadId, sessionId = threadId, userId, resourceId = userId } = metadata;
@@ -134,7 +135,7 @@ export class RunspanBridge {
       begun = run;
     };
     return this.#spans.start(id, parentSpanId, options, () => ({
-      state: { members: (type === 'model_step' && above) || [], owner: parent?.run ?? parent?.state.owner, isResumed },
+      state: { members: (type === 'model_step' && above) || [], owner, isResumed },
       isGroup: GROUPS.includes(type) || (isResumed && isRepeated(span)),
       inputs,
       call: { inputs: asked },

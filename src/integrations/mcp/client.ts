@@ -8,6 +8,7 @@ import { type Fields, fieldsOf, isFields, isPlainObject, textOf } from '../../pa
 import { currentContext, enteredContext } from '../../run/context/current.ts';
 import { sinkBeside } from '../../run/context/inherited.ts';
 import { headersToAdd } from '../../run/propagation/propagation.ts';
+import type { CallOptions } from '../../run/run-options.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { isRecordedRequest, type McpRequest, planOf } from './requests.ts';
 
@@ -19,9 +20,9 @@ const METHODS = {
   request: undefined,
 };
 
-export function traceClient(place: string, client: object): void {
+export function traceClient(place: string, client: object, options: CallOptions = {}): void {
   for (const [name, method] of Object.entries(METHODS)) {
-    replaceMethod(place, client, name, (original) => tracedMethod(place, original, method));
+    replaceMethod(place, client, name, (original) => tracedMethod(place, original, method, options));
   }
 }
 
@@ -33,15 +34,15 @@ function isSent(params: unknown): boolean {
   return isFields(params) && sent.has(params) && sent.get(params) === enteredContext()?.id;
 }
 
-function tracedMethod(place: string, original: Method, method: string | undefined): Method {
+function tracedMethod(place: string, original: Method, method: string | undefined, options: CallOptions): Method {
   return shapedLike(function (this: unknown, first: unknown, ...rest: unknown[]): unknown {
     const call = guard(place, () => {
       const { method: requested, params } = fieldsOf(first);
       const request = method === undefined ? { method: requested, params } : { method, params: first };
       if (!isRecordedRequest(request) || isSent(request.params)) return undefined;
       // The options follow the schema of the result in some versions.
-      const options = rest.map(fieldsOf).find(({ signal }) => signal !== undefined) ?? {};
-      return { request, plan: planOf(request, options, serverNameOf(this)) };
+      const own = rest.map(fieldsOf).find(({ signal }) => signal !== undefined) ?? {};
+      return { request, plan: planOf(request, options, own, serverNameOf(this)) };
     });
     if (call === undefined) return Reflect.apply(original, this, [first, ...rest]);
     const send = (): unknown => {

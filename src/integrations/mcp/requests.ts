@@ -2,6 +2,7 @@ import { cut } from '../../base/text.ts';
 import type { PlanOptions } from '../../instrument/plan.ts';
 import { defined, type Fields, fieldsOf, isFields, listOf, mapped, signalOf, textOf } from '../../payload/fields.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
+import type { CallOptions } from '../../run/run-options.ts';
 import { blockWithDataUri, dataUriOf, withField } from '../../services/media.ts';
 
 /** A request that becomes a run, on the side that sends it or on the side that handles it. */
@@ -27,15 +28,22 @@ export function isRecordedRequest(request: {
   return typeof request.method === 'string' && Object.hasOwn(READERS, request.method);
 }
 
-/** Returns the plan for the run of a request. `options` are those of the call, or the context of the handler. */
-export function planOf({ method, params }: McpRequest, options: Fields, server?: string): PlanOptions {
+/** Returns the plan for the run of a request. `call` has the options of the call, or the context of the handler. */
+export function planOf(
+  { method, params }: McpRequest,
+  options: CallOptions,
+  call: Fields,
+  server?: string,
+): PlanOptions {
   return {
+    ...options,
     name: method,
     runType: method === 'tools/call' ? 'tool' : 'chain',
     describe: () => ({
       ...READERS[method](fieldsOf(params)),
+      ...(options.name && { name: options.name }),
       metadata: defined({ 'mcp.method.name': method, 'mcp.server.name': server }),
-      signal: signalOf(options.signal),
+      signal: signalOf(call.signal),
     }),
     complete,
   };

@@ -1,7 +1,8 @@
+import type { WrapOptions } from '../../run/run-options.ts';
 import { audioCalls } from '../../services/openai/audio.ts';
 import { openaiCalls as calls } from '../../services/openai/calls.ts';
 import { providerAt } from '../providers.ts';
-import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
+import { type Sdk, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { tracedRunTools } from '../tool-runners.ts';
 
 /** The part of a client that tracing requires. Clients from compatible packages also work. */
@@ -34,16 +35,16 @@ export const openaiSdk: Sdk = {
 };
 
 /**
- * Traces the calls of a client from the `openai` package. Chat completions, responses, response compaction,
+ * Traces a client of the `openai` package in place and returns it. Chat completions, responses, response compaction,
  * completions, embeddings, images and audio are traced. Calls through `parse` and `stream` are also traced. Each call
  * becomes a run below the current run. Each call of `runTools` becomes a run with its model calls and tools below it.
- * Changes the client in place and returns it. The client still returns the SDK's own promises and streams. Clients
+ * The client still returns the SDK's own promises and streams. Clients
  * created with `withOptions` are also traced. Wrapping a client again has no effect. To change the options, call
  * `unwrapOpenAI` first.
  *
  * If the value is not such a client, `wrapOpenAI` logs a warning and returns the value unchanged.
  */
-export function wrapOpenAI<Client extends OpenAILike>(client: Client, options?: TracedClientOptions): Client {
+export function wrapOpenAI<Client extends OpenAILike>(client: Client, options?: WrapOptions): Client {
   return wrapClient(openaiSdk, client, options);
 }
 

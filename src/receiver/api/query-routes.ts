@@ -3,7 +3,7 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf, visible } from '../../base/text.ts';
 import { countsText, DELETION_KINDS } from '../domain/deletion.ts';
 import { mapInTurns } from '../domain/in-turns.ts';
-import type { DeletionTarget, Page, ThreadTurns } from '../domain/query.ts';
+import type { DeletionTarget, ListPage, ThreadTurns } from '../domain/query.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
 import { ALL_TIMES, equal } from '../filter/run-filter.ts';
 import { changeStream } from '../http/change-stream.ts';
@@ -126,12 +126,12 @@ async function runResponse(call: Call, read: (id: string) => Promise<object | un
   return { status: 200, body };
 }
 
-async function pageResponse(page: Promise<Page<unknown>>): Promise<RouteResponse> {
+async function pageResponse(page: Promise<ListPage<unknown>>): Promise<RouteResponse> {
   return { status: 200, body: await checkedPage(page, ['query', 'cursor']) };
 }
 
 /** Returns a page of results. Throws an HTTP 422 error if the store rejects the cursor at `loc`. */
-export async function checkedPage<Item>(page: Promise<Page<Item>>, loc: Location): Promise<Page<Item>> {
+export async function checkedPage<Item>(page: Promise<ListPage<Item>>, loc: Location): Promise<ListPage<Item>> {
   try {
     return await page;
   } catch (error) {

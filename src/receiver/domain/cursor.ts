@@ -1,6 +1,6 @@
 import { RunspanError } from '../../base/errors.ts';
 import { listOf, parsedJson } from '../../payload/fields.ts';
-import type { ListQuery, Page } from './query.ts';
+import type { ListPage, ListQuery } from './query.ts';
 
 /** An item's position in a sorted list. Items with equal values keep the order in which they were stored. */
 interface Position {
@@ -25,7 +25,11 @@ export function positionOf(cursor: string): Position {
 }
 
 /** Returns the page with the first items of a list. `found` must have one more if the list has more. */
-export function firstPage<Item>(found: readonly Item[], limit: number, placeOf: (item: Item) => Position): Page<Item> {
+export function firstPage<Item>(
+  found: readonly Item[],
+  limit: number,
+  placeOf: (item: Item) => Position,
+): ListPage<Item> {
   const items = found.slice(0, limit);
   const last = items.at(-1);
   return found.length > limit && last !== undefined ? { items, next: cursorOf(placeOf(last)) } : { items };
@@ -42,7 +46,7 @@ export function sortedItems<Item>(items: readonly Listed<Item>[], order: ListQue
 export function pageOf<Item>(
   sorted: readonly Listed<Item>[],
   { order, cursor, limit = PAGE_ITEMS }: Pick<ListQuery, 'order' | 'cursor' | 'limit'>,
-): Page<Item> {
+): ListPage<Item> {
   const after = cursor === undefined ? undefined : positionOf(cursor);
   const start = sorted.findIndex((item) => after === undefined || compare(item, after, order) > 0);
   const found = start === -1 ? [] : sorted.slice(start, start + limit + 1);

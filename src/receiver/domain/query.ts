@@ -102,14 +102,14 @@ export interface ExportQuery extends RunQuery {
 export type ThreadQuery = Omit<ListQuery, 'traceId' | 'sort' | 'order'>;
 
 /** One page of a list. */
-export interface Page<Item> {
+export interface ListPage<Item> {
   items: Item[];
   /** Cursor for the next page. Absent on the last page. */
   next?: string;
 }
 
 /** A page of the turns of a thread. Each turn is a trace. */
-export interface ThreadTurns extends Page<TraceSummary> {
+export interface ThreadTurns extends ListPage<TraceSummary> {
   summary: ThreadSummary;
 }
 

@@ -17,8 +17,8 @@ import {
 import { inTurns, takeTurn } from '../domain/in-turns.ts';
 import type {
   DeletionTarget,
+  ListPage,
   ListQuery,
-  Page,
   RunCounts,
   RunQuery,
   Scope,
@@ -222,7 +222,7 @@ export class MemoryStore implements Store {
     );
   }
 
-  traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
+  traces(scope: Scope, query: Parsed<ListQuery>): Promise<ListPage<TraceSummary>> {
     return this.#page('traces', scope, query, async (sort) => {
       const filter = withinProject(scope, query.filter);
       const found: Listed<TraceSummary>[] = [];
@@ -239,7 +239,7 @@ export class MemoryStore implements Store {
     });
   }
 
-  async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
+  async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<ListPage<ThreadSummary>> {
     const filter = withinProject(scope, query.filter);
     const inside = withinProject(scope, { ...ALL_RUNS, projects: query.filter.projects });
     const roots = this.#traces(scope).flatMap(({ root }) =>
@@ -258,7 +258,7 @@ export class MemoryStore implements Store {
     return structuredClone({ ...page, items });
   }
 
-  list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
+  list(scope: Scope, query: Parsed<ListQuery>): Promise<ListPage<RunSummary>> {
     return this.#page('runs', scope, query, async (sort) => {
       const found = await this.#found(scope, query);
       return found.map((run) => ({
@@ -275,7 +275,7 @@ export class MemoryStore implements Store {
     { tenant, project }: Scope,
     query: Parsed<ListQuery>,
     find: (sort: SortKey) => Promise<readonly Listed<Item>[]>,
-  ): Promise<Page<Item>> {
+  ): Promise<ListPage<Item>> {
     const { filter, cursor, order, sort = 'start_time' } = query;
     const key = JSON.stringify([kind, tenant, project, order, sort]);
     const [knownKey, known] = this.#lists.get(filter) ?? [];

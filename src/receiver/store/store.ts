@@ -3,8 +3,8 @@ import type { Feedback } from '../domain/feedback.ts';
 import type { SpanIds } from '../domain/identity.ts';
 import type {
   DeletionTarget,
+  ListPage,
   ListQuery,
-  Page,
   RunCounts,
   RunQuery,
   Scope,
@@ -124,14 +124,14 @@ export interface QueryStore {
    * Returns the traces whose root run matches the query. Only the search words may occur in any run of the trace. Each
    * store defines its own cursor format. Rejects with `RUNSPAN_INVALID_OPTION` if the cursor is invalid.
    */
-  traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>>;
+  traces(scope: Scope, query: Parsed<ListQuery>): Promise<ListPage<TraceSummary>>;
   /**
    * Returns the threads in which at least one root run matches the query, in descending order of the latest matching
    * root run. The figures of a thread cover all its turns in the query's project, including turns that do not match.
    */
-  threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>>;
+  threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<ListPage<ThreadSummary>>;
   /** Returns the runs that match the query, including nested runs. */
-  list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>>;
+  list(scope: Scope, query: Parsed<ListQuery>): Promise<ListPage<RunSummary>>;
   /**
    * Returns all runs in a trace without their payloads, parents before children. Each run is the JSON text of a
    * `RunOutline`. Returns an empty list if the trace is unknown.

@@ -9,7 +9,7 @@ import { fromHeaders } from '../../run/propagation/propagation.ts';
 import { withRun } from '../../run/start-run.ts';
 import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import { type AgentThread, type Entry, newEntry, type Turn } from './agent-data.ts';
-import type { Assistant } from './assistant.ts';
+import type { AssistantFunction } from './assistant.ts';
 import type { EndpointCall } from './endpoint-routes.ts';
 
 export interface AgentRunSettings {
@@ -19,7 +19,7 @@ export interface AgentRunSettings {
   readonly request: RunRequest & StatelessRunRequest;
   readonly thread: AgentThread;
   readonly graph: string;
-  readonly assistant: Assistant;
+  readonly assistant: AssistantFunction;
   readonly project: string;
   readonly feedbackUrls: Readonly<Record<string, string>>;
 }

@@ -17,14 +17,14 @@ import type { Route, RouteResponse } from '../../receiver/http/route.ts';
 import { newRunId, runIdFrom } from '../../run/ids.ts';
 import { AgentThread, contains, type Entry, entryPage, fieldsOfEntries, newEntry, Records } from './agent-data.ts';
 import { AgentRun, type AgentRunSettings } from './agent-run.ts';
-import type { Assistant } from './assistant.ts';
+import type { AssistantFunction } from './assistant.ts';
 import type { PlatformControlPlane } from './control-plane.ts';
 import { type EndpointCall, endpointRoute, NO_CONTENT, okResponse } from './endpoint-routes.ts';
 import type { Requests } from './requests.ts';
 
 const AGENT_SERVER = '/agents/:deployment';
 
-type Graphs = Readonly<Record<string, Assistant>>;
+type Graphs = Readonly<Record<string, AssistantFunction>>;
 
 /** What the agent server of a deployment has stored for a workspace. */
 class AgentData {
@@ -219,7 +219,7 @@ async function start(agent: AgentData, call: EndpointCall, body = call.body): Pr
     request: { ...given, assistant_id: String(assistant_id) },
     thread: threadFor(agent, call.ids.thread_id, given),
     graph,
-    assistant: agent.graphs[graph] as Assistant,
+    assistant: agent.graphs[graph] as AssistantFunction,
     project: agent.project ?? graph,
     feedbackUrls: Object.fromEntries(tokens.map(({ feedback_key, url }) => [feedback_key, url])),
   });

@@ -28,10 +28,10 @@ export interface AssistantThread {
  * What an assistant does. Each yielded object is an update of the thread's values, and its `messages` are appended to
  * those of the thread. A thrown error fails the run.
  */
-export type Assistant = (input: unknown, run: AssistantRun) => AsyncIterable<object>;
+export type AssistantFunction = (input: unknown, run: AssistantRun) => AsyncIterable<object>;
 
 /** The assistant of a platform without `assistants`. */
-export const repeatLastMessage: Assistant = async function* (input) {
+export const repeatLastMessage: AssistantFunction = async function* (input) {
   const last = fieldsOf(listOf(fieldsOf(input).messages).at(-1));
   yield { messages: [{ type: 'ai', content: last.content ?? 'Hello.' }] };
 };

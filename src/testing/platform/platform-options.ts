@@ -3,7 +3,7 @@ import type { Spelling } from '../../clients/control-plane/spelling.ts';
 import type { RunQuery } from '../../receiver/domain/query.ts';
 import type { StoredRun } from '../../receiver/domain/run-view.ts';
 import type { ReceiverFaults } from '../../receiver/http/server/faults.ts';
-import type { Assistant } from './assistant.ts';
+import type { AssistantFunction } from './assistant.ts';
 import type { PlatformAnswer, PlatformRequest } from './requests.ts';
 
 /** Options of `createPlatform`, all of them optional. */
@@ -35,7 +35,7 @@ export interface PlatformOptions {
    * The assistants of each agent server, keyed by graph name.
    * @default an assistant named `agent`, which repeats the last message
    */
-  assistants?: Readonly<Record<string, Assistant>>;
+  assistants?: Readonly<Record<string, AssistantFunction>>;
 }
 
 /** A platform in this process: control plane, agent servers, feedback and trace ingestion at one address. */

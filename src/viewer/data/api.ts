@@ -4,7 +4,7 @@ import type { Feedback } from '../../receiver/domain/feedback.ts';
 import { pathSegment } from '../../receiver/domain/path-segment.ts';
 import type {
   DeletionTarget,
-  Page,
+  ListPage,
   RunCounts,
   Statistics,
   Suggestion,
@@ -62,11 +62,11 @@ export class ReceiverError extends Error {
 
 export const api = {
   projects: (signal?: AbortSignal): Promise<{ items: ProjectSummary[] }> => getJson('/query/projects', signal),
-  traces: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<TraceSummary>> =>
+  traces: (query: URLSearchParams, signal?: AbortSignal): Promise<ListPage<TraceSummary>> =>
     getJson(`/query/traces?${query}`, signal),
-  runs: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<RunSummary>> =>
+  runs: (query: URLSearchParams, signal?: AbortSignal): Promise<ListPage<RunSummary>> =>
     getJson(`/query/runs?${query}`, signal),
-  threads: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<ThreadSummary>> =>
+  threads: (query: URLSearchParams, signal?: AbortSignal): Promise<ListPage<ThreadSummary>> =>
     getJson(`/query/threads?${query}`, signal),
   thread: (id: string, query: URLSearchParams, signal?: AbortSignal): Promise<ThreadTurns> =>
     getJson(`/query/threads/${pathSegment(id)}?${query}`, signal),

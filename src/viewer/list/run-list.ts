@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks';
-import type { Page } from '../../receiver/domain/query.ts';
+import type { ListPage } from '../../receiver/domain/query.ts';
 import type { TraceOutcome, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { problemOf } from '../data/api.ts';
 import { onChanges } from '../data/changes.ts';
@@ -20,7 +20,7 @@ interface ListItem {
   readonly trace_id: string;
 }
 
-type ReadPage<Item> = (query: URLSearchParams, signal?: AbortSignal) => Promise<Page<Item>>;
+type ReadPage<Item> = (query: URLSearchParams, signal?: AbortSignal) => Promise<ListPage<Item>>;
 
 const PAGE = 100;
 /** Maximum number of runs to read again when their trace has changed. */
@@ -132,7 +132,7 @@ export class RunList<Item extends ListItem = Line> {
   }
 
   /** Replaces the beginning of the list with the first page. Rows that no longer match the filter disappear. */
-  #putFirst({ items, next }: Page<Item>): void {
+  #putFirst({ items, next }: ListPage<Item>): void {
     const lines = this.lines.value;
     const last = items.at(-1)?.id;
     const reach = next === undefined ? -1 : lines.findLastIndex(({ id }) => id === last);
@@ -164,14 +164,14 @@ export class RunList<Item extends ListItem = Line> {
   }
 
   /** Replaces the rows of a trace. Removes rows that are missing from a response without a next page. */
-  #replace(traceId: string, { items, next }: Page<Item>): void {
+  #replace(traceId: string, { items, next }: ListPage<Item>): void {
     const byId = new Map(items.map((line) => [line.id, line]));
     this.lines.value = this.lines.value.flatMap((line) =>
       line.trace_id === traceId ? (byId.get(line.id) ?? (next === undefined ? [] : line)) : line,
     );
   }
 
-  #read(more: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<Page<Item>> {
+  #read(more: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<ListPage<Item>> {
     const query = new URLSearchParams([...this.#query, ['limit', `${PAGE}`]]);
     for (const [name, value] of Object.entries(more)) query.set(name, value);
     return this.#readPage(query, signal);

@@ -1,7 +1,7 @@
 import { defined } from '../../../../payload/fields.ts';
 import { comparable } from '../../../domain/comparable.ts';
 import { firstPage, PAGE_ITEMS, positionOf } from '../../../domain/cursor.ts';
-import type { ListQuery, Page, SortKey, Suggestion, SuggestionQuery } from '../../../domain/query.ts';
+import type { ListPage, ListQuery, SortKey, Suggestion, SuggestionQuery } from '../../../domain/query.ts';
 import type { RunOutline, RunSummary } from '../../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestedMetadata, suggestionsOf } from '../../../domain/statistics/suggestions.ts';
 import {
@@ -61,7 +61,7 @@ export function rowsOfPage(
   from: string,
   conditions: readonly Condition[],
   sorts: Readonly<Record<SortKey, string>>,
-): Page<SelectedRun> {
+): ListPage<SelectedRun> {
   const value = sorts[sort];
   const direction = order === 'descending' ? 'DESC' : 'ASC';
   const { sql, params } = all(cursor === undefined ? conditions : [...conditions, following(cursor, value, order)]);

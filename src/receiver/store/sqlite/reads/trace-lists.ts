@@ -1,6 +1,6 @@
 import { isoTimestamp } from '../../../../run/time.ts';
 import type { FeedbackFigures } from '../../../domain/feedback.ts';
-import type { Page, ThreadQuery } from '../../../domain/query.ts';
+import type { ListPage, ThreadQuery } from '../../../domain/query.ts';
 import type { RunSummary, ThreadSummary, TraceOutcome, TraceSummary } from '../../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../../domain/summary.ts';
 import {
@@ -77,7 +77,7 @@ export function threadsIn(
   query: Parsed<ThreadQuery>,
   conditions: readonly Condition[],
   summaryOf: (thread: string) => ThreadSummary,
-): Page<ThreadSummary> {
+): ListPage<ThreadSummary> {
   const { sql, params } = all(conditions);
   // The index begins with the tenant, which the conditions may hide from the query planner.
   const later = `SELECT 1 FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace
