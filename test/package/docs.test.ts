@@ -102,7 +102,7 @@ describe('the pages', () => {
 
   it('show only screenshots whose text `npm run check -- release` compares', () => {
     const shown = pages.flatMap((page) =>
-      [...read(page).matchAll(/!\[[^\]]*\]\(([^)]+)\)/g)].map(([, path = '']) => basename(path)),
+      [...read(page).matchAll(/(?:!\[[^\]]*\]\(|\bsrc(?:set)?=")([^)"]+)/g)].map(([, path = '']) => basename(path)),
     );
     const compared = [...read('docs/images/texts.txt').matchAll(/^# (.+\.png)$/gm)].map(([, name = '']) => name);
     expect([...new Set(shown)].sort()).toEqual(compared.sort());

@@ -28,7 +28,9 @@ it('no file has another address of the repository', () => {
 });
 
 it('README.md has pictures that a checkout and the package page can show', () => {
-  const pictures = [...read('README.md').matchAll(/!\[[^\]]*\]\(([^)]*)\)/g)].map(([, picture = '']) => picture);
+  const pictures = [...read('README.md').matchAll(/(?:!\[[^\]]*\]\(|\bsrc(?:set)?=")([^)"]+)/g)].map(
+    ([, picture = '']) => picture,
+  );
   // npm's page resolves relative paths with the field `repository`.
   const missing = pictures.filter((path) => !/^\w/.test(path) || !existsSync(join(root, path)));
   expect(pictures).not.toEqual([]);

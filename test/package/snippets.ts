@@ -12,6 +12,8 @@ export interface Snippet {
   /** The folder that the snippet is run in, for example `examples/hello`. */
   readonly folder: string | undefined;
   readonly prints: string | undefined;
+  /** Whether the page says "fails and prints": the last command ends with another exit code than 0. */
+  readonly fails: boolean;
 }
 
 const FENCE = /^ {0,3}```+ *(\S*) *(\S*)/;
@@ -52,7 +54,7 @@ function add(snippets: Snippet[], { place, language, file, above, code }: Block)
   const last = snippets.at(-1);
   if (/^(text|console)$/.test(language) && /\bprints\b/.test(above)) {
     if (last === undefined) throw new Error(`${place}: there is no snippet that could print this`);
-    snippets[snippets.length - 1] = { ...last, prints: code };
+    snippets[snippets.length - 1] = { ...last, prints: code, fails: above.includes('fails and prints') };
     return;
   }
   const notRun = /^<!-- not run: (.+) -->$/.exec(above)?.[1];
@@ -66,6 +68,7 @@ function add(snippets: Snippet[], { place, language, file, above, code }: Block)
     isOfPeers: ofPeers !== null,
     folder: ofPeers?.[1],
     prints: undefined,
+    fails: false,
   });
 }
 
@@ -89,6 +92,18 @@ export function masked(output: string): string[] {
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
+}
+
+/** Masks an output, and leaves out the lines in place of which the page, masked, has a line `…`. */
+export function abridged(output: string, shown: readonly string[]): string[] {
+  const lines = masked(output);
+  for (const [at, line] of shown.entries()) {
+    if (line !== '…') continue;
+    const next = shown[at + 1];
+    const end = next === undefined ? lines.length : lines.indexOf(next, at);
+    if (end >= at) lines.splice(at, end - at, line);
+  }
+  return lines;
 }
 
 /** Returns the commands of a `sh` snippet, without comments and with continued lines joined. */
