@@ -13,6 +13,7 @@ describe('the snippets of a page', () => {
         file: 'hello.js',
         code: 'a();\n',
         notRun: undefined,
+        testedBy: undefined,
         isOfPeers: false,
         folder: undefined,
         prints: 'b\n',

@@ -7,6 +7,8 @@ export interface Snippet {
   readonly code: string;
   /** The reason in a comment `<!-- not run: reason -->` on the line above. */
   readonly notRun: string | undefined;
+  /** A test, and a text that both the test and this output contain: `<!-- tested by test/a.test.ts: text -->`. */
+  readonly testedBy: readonly string[] | undefined;
   /** Whether only tests of programs, against peer packages or on other runtimes run the snippet. */
   readonly isOfPeers: boolean;
   /** The folder that the snippet is run in, for example `examples/hello`. */
@@ -65,6 +67,7 @@ function add(snippets: Snippet[], { place, language, file, above, code }: Block)
     file: file === '' ? undefined : file,
     code,
     notRun,
+    testedBy: /^<!-- tested by (\S+): (.+) -->$/.exec(above)?.slice(1),
     isOfPeers: ofPeers !== null,
     folder: ofPeers?.[1],
     prints: undefined,
