@@ -39,6 +39,13 @@ describe('the pages', () => {
     const words = written.flatMap((page) => read(page).match(/\S+/g) ?? []);
     expect(written.length).toBeLessThanOrEqual(GUIDES_MAX);
     expect(words.length).toBeLessThanOrEqual(WORDS_MAX);
+    expect(read('README.md').match(/\n/g)?.length).toBeLessThanOrEqual(200);
+  });
+
+  it('on one SDK have the same sections', () => {
+    const names = ['ai-sdk', 'anthropic', 'bedrock', 'claude-agent', 'langchain', 'mastra', 'mcp', 'openai'];
+    const sections = /^## Install$.*^## Three lines$.*^## What is recorded$.*^## Limits$/ms;
+    expect(names.filter((name) => !sections.test(read(`docs/${name}.md`)))).toEqual([]);
   });
 
   it('have a language for each code block', () => {
