@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // npm run check                              format, lint and types
-// npm run check -- package                   publint and attw on the packed package
+// npm run check -- publish                   what npm would publish: its files, entries and types, licences and provenance
 // npm run check -- release [--skip-clone]    follows README.md, see scripts/release-check.mjs
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { build, root, run } from './run.mjs';
 
 if (realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   const [name, ...args] = process.argv.slice(2);
-  if (name === 'package') checkPackage();
+  if (name === 'publish') checkPublish();
   else if (name === 'release') build() && run(['scripts/release-check.mjs', ...args]);
   else if (!(await check())) process.exitCode = 1;
 }
@@ -35,10 +35,21 @@ export async function check() {
   return isPassed;
 }
 
-function checkPackage() {
+function checkPublish() {
+  const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--project=units'];
   return (
     build() &&
+    listFiles() &&
     run(['node_modules/publint/src/cli.js', '--strict']) &&
-    run(['node_modules/@arethetypeswrong/cli/dist/index.js', '--pack', '.'])
+    run(['node_modules/@arethetypeswrong/cli/dist/index.js', '--pack', '.']) &&
+    run([...vitest, 'test/package/metadata.test.ts'])
   );
+}
+
+/** Prints the files that npm would publish. */
+function listFiles() {
+  const options = { cwd: root, stdio: 'inherit', shell: process.platform === 'win32' };
+  const isListed = spawnSync('npm', ['pack', '--dry-run'], options).status === 0;
+  if (!isListed) process.exitCode = 1;
+  return isListed;
 }

@@ -28,10 +28,10 @@ export function installExample(example, folder) {
   if (status !== 0) throw new Error(`npm ${args.join(' ')} failed: ${stderr}`);
 }
 
-/** Returns this Node, or a later one if this one is older than 22.15 and records no steps of packages. */
+/** Returns this Node, or a later one if this one is older than 22.16 and stores no traces in SQLite. */
 export function recordingNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);
-  return major > 22 || (major === 22 && minor >= 15) ? process.execPath : nodeBinary('24');
+  return major > 22 || (major === 22 && minor >= 16) ? process.execPath : nodeBinary('24');
 }
 
 function packagesIn(code) {

@@ -15,7 +15,7 @@ import { installExample, recordingNode } from './example-project.mjs';
 import { importFromTests } from './import-from-tests.mjs';
 import { root } from './run.mjs';
 
-const { snippetsOf, commandsOf, masked } = await importFromTests('package/snippets.ts');
+const { abridged, snippetsOf, commandsOf, masked } = await importFromTests('package/snippets.ts');
 const { pack } = await importFromTests('package/packed.ts');
 const { guides, manifest } = await importFromTests('package/repository.ts');
 const { bareEnvironment } = await importFromTests('support/program.ts');
@@ -26,11 +26,15 @@ const unknown = process.argv.slice(2).filter((arg) => arg !== SKIP_CLONE);
 const skipsClone = process.argv.includes(SKIP_CLONE);
 
 const environment = bareEnvironment();
-/** For examples, whose packages only a later Node records. */
-const recording = { ...environment, PATH: [dirname(recordingNode()), environment.PATH].join(delimiter) };
 const folder = mkdtempSync(join(tmpdir(), 'runspan-release-'));
 const checkout = join(folder, 'runspan');
 const app = join(folder, 'app');
+/** For the project: a Node that records packages and stores traces, and a store of the project's own. */
+const recording = {
+  ...environment,
+  PATH: [dirname(recordingNode()), environment.PATH].join(delimiter),
+  RUNSPAN_STORE: join(app, 'runs.db'),
+};
 const done = new Set();
 
 if (unknown.length > 0) {
@@ -61,9 +65,10 @@ function followReadme() {
     if (snippet.language === 'sh') runCommands(snippet);
   }
   // Examples need the package, which one of the commands above installs.
-  for (const snippet of snippets.filter((one) => one.folder !== undefined)) {
-    step(`${snippet.place}: copies ${snippet.folder}`, () => installExample(snippet.folder, app));
-    runCommands(snippet);
+  const ofExamples = snippets.filter((one) => one.folder !== undefined);
+  for (const name of new Set(ofExamples.map((one) => one.folder))) {
+    step(`README.md: copies ${name}`, () => installExample(name, app));
+    ofExamples.filter((one) => one.folder === name).forEach(runCommands);
   }
 }
 
@@ -102,23 +107,26 @@ function writeProgram({ place, file, code, isOfPeers, notRun }) {
   console.log(`${place}: wrote ${file}`);
 }
 
-function runCommands({ place, code, folder, prints }) {
-  const env = folder === undefined ? environment : recording;
+function runCommands({ place, code, prints, fails }) {
   let printed = '';
-  for (const command of commandsOf(code)) {
-    if (/^npm (ci|test|pack|run)\b/.test(command)) runInCheckout(place, command);
-    else step(`${place}: ${command}`, () => (printed += runInApp(command, env)));
+  const commands = commandsOf(code);
+  for (const command of commands) {
+    const status = fails && command === commands.at(-1) ? 1 : 0;
+    if (/^(git clone|cd|npm (ci|test|pack|run))\b/.test(command)) runInCheckout(place, command);
+    else step(`${place}: ${command}`, () => (printed += runInApp(command, status)));
   }
   if (prints === undefined) return;
-  const [expected, actual] = [masked(prints), masked(printed)];
-  if (!isDeepStrictEqual(actual, expected)) throw new Error(`${place}: the page shows other output than:\n${printed}`);
+  const expected = masked(prints);
+  if (!isDeepStrictEqual(abridged(printed, expected), expected))
+    throw new Error(`${place}: the page shows other output than:\n${printed}`);
   console.log(`${place}: printed what the page shows`);
 }
 
-/** Runs a command for a checkout in the clone. A repeated command is run once, because it would do the same again. */
+/** Runs a command for a checkout in the clone, which `git clone` has made. A repeated command is run once, because it would do the same again. */
 function runInCheckout(place, command) {
   if (done.has(command)) return;
   done.add(command);
+  if (/^(git clone|cd) /.test(command)) return;
   if (skipsClone) console.log(`${place}: ${command}: skipped, because there is no clone`);
   else {
     const [program, ...args] = command.split(/\s+/);
@@ -127,7 +135,7 @@ function runInCheckout(place, command) {
 }
 
 /** Runs a command in the project. The packed package takes the place of the published one. */
-function runInApp(command, env) {
+function runInApp(command, status) {
   const tarball = `runspan-${manifest.version}.tgz`;
   if (/^npm install\b/.test(command) && !existsSync(join(checkout, tarball))) pack(checkout);
   const given = command
@@ -135,7 +143,7 @@ function runInApp(command, env) {
     // The default port may be in use.
     .replace(/^(npx runspan dev)\b/, '$1 --port 0');
   const [program, ...args] = given.split(/\s+/);
-  return output(program, args, app, env);
+  return output(program, args, app, recording, status);
 }
 
 function step(title, run) {
@@ -149,8 +157,8 @@ function step(title, run) {
   console.log(`  ok, ${((Date.now() - startMs) / 1000).toFixed(1)} s`);
 }
 
-/** Returns the standard output of a program. Throws an error with all its output if it fails. */
-function output(program, args, cwd, env = environment) {
+/** Returns the standard output of a program. Throws an error with all its output if it ends with another exit code. */
+function output(program, args, cwd, env = environment, expected = 0) {
   const { status, signal, stdout, stderr, error } = spawnSync(program, args, {
     cwd,
     env,
@@ -160,6 +168,7 @@ function output(program, args, cwd, env = environment) {
     timeout: STEP_MAX_MS,
   });
   if (error !== undefined) throw error;
-  if (status !== 0) throw new Error(`${program} ${args.join(' ')} ended with ${status ?? signal}:\n${stdout}${stderr}`);
+  if (status !== expected)
+    throw new Error(`${program} ${args.join(' ')} ended with ${status ?? signal}:\n${stdout}${stderr}`);
   return stdout;
 }

@@ -8,7 +8,4 @@ interface MeasuredCells {
   readonly cells: readonly Pick<Cell, 'name' | 'drivers'>[];
 }
 
-export function compareRatios(
-  stated: MeasuredCells,
-  measured: MeasuredCells,
-): { readonly isWithin: boolean; readonly line: string }[];
+export function compareRatios(stated: MeasuredCells, measured: MeasuredCells): string[];

@@ -12,15 +12,15 @@ export const CHECKED_DRIVERS = ['limit', ...ROWS];
 const DIFFERENCE_MAX = 0.15;
 
 /**
- * Compares the ratios to OTLP/JSON that the README states for one Node with newly measured ones. Returns whether each
- * is within 15 % of the README's, and says so. A missing ratio is outside.
+ * Compares the ratios to OTLP/JSON that the README states for one Node with newly measured ones. Returns a line for each,
+ * which says whether it is within 15 % of the README's. A missing ratio is outside.
  */
 export function compareRatios(stated, measured) {
   return ROWS.filter((name) => name !== 'otlp-json').map((name) => {
     const [there, here] = [stated, measured].map((node) => figureOf(node, 'agent', name, 'cpuUsPerRun', 'toOtlp'));
     const isWithin = Math.abs(here / there - 1) <= DIFFERENCE_MAX;
     const verdict = `${isWithin ? 'within' : 'outside'} ${100 * DIFFERENCE_MAX} %`;
-    return { isWithin, line: `${verdict}: ${labelOf(name)} × OTLP/JSON: README ${shown(there)}, here ${shown(here)}` };
+    return `${verdict} of the README: ${labelOf(name)} × OTLP/JSON: README ${shown(there)}, here ${shown(here)}`;
   });
 }
 

@@ -24,10 +24,10 @@ import { filesUnder, guides, manifest, read } from './repository.ts';
 import { commandsOf, type Snippet } from './snippets.ts';
 
 const NOT_RUN_MAX = 5;
-const GUIDES_MAX = 42;
+const GUIDES_MAX = 40;
 const WORDS_MAX = 70_000;
 const GENERATED = ['docs/benchmarks-tables.md', 'docs/opentelemetry-attributes.md'];
-const LANGUAGES = ['js', 'jsx', 'ts', 'sh', 'text', 'console', 'json', 'yaml'];
+const LANGUAGES = ['js', 'jsx', 'ts', 'sh', 'text', 'console', 'json', 'yaml', 'toml', 'ini', 'nginx', 'dockerfile'];
 
 describe('the pages', () => {
   it('define each word of the glossary once', () => {
@@ -47,6 +47,13 @@ describe('the pages', () => {
     const words = written.flatMap((page) => read(page).match(/\S+/g) ?? []);
     expect(written.length).toBeLessThanOrEqual(GUIDES_MAX);
     expect(words.length).toBeLessThanOrEqual(WORDS_MAX);
+    expect(read('README.md').match(/\n/g)?.length).toBeLessThanOrEqual(200);
+  });
+
+  it('on one SDK have the same sections', () => {
+    const names = ['ai-sdk', 'anthropic', 'bedrock', 'claude-agent', 'langchain', 'mastra', 'mcp', 'openai'];
+    const sections = /^## Install$.*^## Three lines$.*^## What is recorded$.*^## Limits$/ms;
+    expect(names.filter((name) => !sections.test(read(`docs/${name}.md`)))).toEqual([]);
   });
 
   it('have a language for each code block', () => {
@@ -104,13 +111,18 @@ describe('the pages', () => {
     expect(idle.map(({ place }) => place)).toEqual([]);
   });
 
-  it('have a console block only as the output of a snippet', () => {
-    expect(snippets.filter(({ language }) => language === 'console').map(({ place }) => place)).toEqual([]);
+  it('have an output only of a snippet, or of a named test', () => {
+    const outputs = snippets.filter(
+      ({ language, place }) => /^(text|console)$/.test(language) && !place.startsWith('ARCH'),
+    );
+    const isTested = ({ code, testedBy: [path = '', text = ''] = [] }: Snippet): boolean =>
+      text !== '' && code.replaceAll('\n', ' ').includes(text) && read(path).includes(text);
+    expect(outputs.filter((one) => !isTested(one)).map(({ place }) => place)).toEqual([]);
   });
 
   it('show only screenshots whose text `npm run check -- release` compares', () => {
     const shown = pages.flatMap((page) =>
-      [...read(page).matchAll(/!\[[^\]]*\]\(([^)]+)\)/g)].map(([, path = '']) => basename(path)),
+      [...read(page).matchAll(/(?:!\[[^\]]*\]\(|\bsrc(?:set)?=")([^)"]+)/g)].map(([, path = '']) => basename(path)),
     );
     const compared = [...read('docs/images/texts.txt').matchAll(/^# (.+\.png)$/gm)].map(([, name = '']) => name);
     expect([...new Set(shown)].sort()).toEqual(compared.sort());

@@ -12,6 +12,11 @@ it('package.json derives all addresses from that of the repository', () => {
   expect([manifest.homepage, manifest.bugs]).toEqual([`${address}#readme`, `${address}/issues`]);
 });
 
+it('the release is published with provenance', () => {
+  expect(manifest.publishConfig).toEqual({ access: 'public', provenance: true });
+  expect(read('.github/workflows/release.yml')).toMatch(/^ {6}id-token: write$[\s\S]*run: npm publish$/m);
+});
+
 it('no file has another address of the repository', () => {
   const text = /\.(md|ts|tsx|mjs|json|ya?ml)$/;
   const folders = ['.github', 'api', 'bench', 'docs', 'scripts', 'src', 'test/package'];
@@ -28,7 +33,9 @@ it('no file has another address of the repository', () => {
 });
 
 it('README.md has pictures that a checkout and the package page can show', () => {
-  const pictures = [...read('README.md').matchAll(/!\[[^\]]*\]\(([^)]*)\)/g)].map(([, picture = '']) => picture);
+  const pictures = [...read('README.md').matchAll(/(?:!\[[^\]]*\]\(|\bsrc(?:set)?=")([^)"]+)/g)].map(
+    ([, picture = '']) => picture,
+  );
   // npm's page resolves relative paths with the field `repository`.
   const missing = pictures.filter((path) => !/^\w/.test(path) || !existsSync(join(root, path)));
   expect(pictures).not.toEqual([]);

@@ -8,6 +8,7 @@ interface Manifest {
   readonly homepage: string;
   readonly bugs: string;
   readonly repository: { readonly url: string };
+  readonly publishConfig: unknown;
   readonly bin: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string | { readonly import: string; readonly require: string }>>;
   readonly sideEffects: readonly string[];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandsOf, masked, snippetsOf } from './snippets.ts';
+import { abridged, commandsOf, masked, snippetsOf } from './snippets.ts';
 
 const page = (...lines: string[]): string => lines.join('\n');
 
@@ -13,9 +13,11 @@ describe('the snippets of a page', () => {
         file: 'hello.js',
         code: 'a();\n',
         notRun: undefined,
+        testedBy: undefined,
         isOfPeers: false,
         folder: undefined,
         prints: 'b\n',
+        fails: false,
       },
     ]);
   });
@@ -37,6 +39,11 @@ describe('the snippets of a page', () => {
     expect(snippetsOf('a.md', inFolder)).toMatchObject([{ isOfPeers: true, folder: 'examples/a' }]);
   });
 
+  it('fail if the page says so', () => {
+    const markdown = page('```sh', 'a', '```', 'It fails and prints:', '```console', 'b', '```');
+    expect(snippetsOf('a.md', markdown)).toMatchObject([{ prints: 'b\n', fails: true }]);
+  });
+
   it('must have an end, and an output must have a snippet', () => {
     expect(() => snippetsOf('a.md', page('```js', 'a();'))).toThrow('a.md:1: the block has no end');
     expect(() => snippetsOf('a.md', page('prints', '```text', 'a', '```'))).toThrow('a.md:2');
@@ -56,6 +63,21 @@ describe('output', () => {
     );
     expect(masked(first)).toEqual(['chain <duration> <time>', '<id> <url>']);
     expect(masked(second)).toEqual(masked(first));
+  });
+
+  it('may be cut by the page, but not where it differs', () => {
+    const output = page('a', 'b', '', 'c 1 ms', 'd', 'e');
+    for (const shown of [
+      ['…', 'c <duration>', '…'],
+      ['a', '…', 'd', 'e'],
+    ])
+      expect(abridged(output, shown)).toEqual(shown);
+    for (const shown of [
+      ['a', '…', 'x'],
+      ['b', '…', 'd', 'e'],
+      ['a', '…', 'd'],
+    ])
+      expect(abridged(output, shown)).not.toEqual(shown);
   });
 
   it('keeps names, counts and words', () => {

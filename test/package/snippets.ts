@@ -7,11 +7,15 @@ export interface Snippet {
   readonly code: string;
   /** The reason in a comment `<!-- not run: reason -->` on the line above. */
   readonly notRun: string | undefined;
+  /** A test, and a text that both the test and this output contain: `<!-- tested by test/a.test.ts: text -->`. */
+  readonly testedBy: readonly string[] | undefined;
   /** Whether only tests of programs, against peer packages or on other runtimes run the snippet. */
   readonly isOfPeers: boolean;
   /** The folder that the snippet is run in, for example `examples/hello`. */
   readonly folder: string | undefined;
   readonly prints: string | undefined;
+  /** Whether the page says "fails and prints": the last command ends with another exit code than 0. */
+  readonly fails: boolean;
 }
 
 const FENCE = /^ {0,3}```+ *(\S*) *(\S*)/;
@@ -52,7 +56,7 @@ function add(snippets: Snippet[], { place, language, file, above, code }: Block)
   const last = snippets.at(-1);
   if (/^(text|console)$/.test(language) && /\bprints\b/.test(above)) {
     if (last === undefined) throw new Error(`${place}: there is no snippet that could print this`);
-    snippets[snippets.length - 1] = { ...last, prints: code };
+    snippets[snippets.length - 1] = { ...last, prints: code, fails: above.includes('fails and prints') };
     return;
   }
   const notRun = /^<!-- not run: (.+) -->$/.exec(above)?.[1];
@@ -63,9 +67,11 @@ function add(snippets: Snippet[], { place, language, file, above, code }: Block)
     file: file === '' ? undefined : file,
     code,
     notRun,
+    testedBy: /^<!-- tested by (\S+): (.+) -->$/.exec(above)?.slice(1),
     isOfPeers: ofPeers !== null,
     folder: ofPeers?.[1],
     prints: undefined,
+    fails: false,
   });
 }
 
@@ -89,6 +95,18 @@ export function masked(output: string): string[] {
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
+}
+
+/** Masks an output, and leaves out the lines in place of which the page, masked, has a line `…`. */
+export function abridged(output: string, shown: readonly string[]): string[] {
+  const lines = masked(output);
+  for (const [at, line] of shown.entries()) {
+    if (line !== '…') continue;
+    const next = shown[at + 1];
+    const end = next === undefined ? lines.length : lines.indexOf(next, at);
+    if (end >= at) lines.splice(at, end - at, line);
+  }
+  return lines;
 }
 
 /** Returns the commands of a `sh` snippet, without comments and with continued lines joined. */

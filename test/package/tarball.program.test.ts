@@ -6,7 +6,6 @@ import { root, temporaryFolder } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
 import { installed, pack, type Tarball } from './packed.ts';
 import { entries, manifest, read } from './repository.ts';
-import { snippetsOf } from './snippets.ts';
 
 const folder = temporaryFolder();
 afterAll(folder.remove);
@@ -112,12 +111,12 @@ describe('in an empty project the package', () => {
     expect(JSON.parse(answer.stdout)).toMatchObject({ ok: true, differences: [] });
   }, 120_000);
 
-  it('draws the tree of the program in README.md with runspan dev', async () => {
-    const hello = snippetsOf('README.md', read('README.md')).find(({ file }) => file === 'hello.mjs');
-    writeFileSync(join(project(), 'hello.mjs'), hello?.code ?? '');
+  it('draws the tree of the first example with runspan dev', async () => {
+    const hello = read('examples/hello/hello.js');
+    writeFileSync(join(project(), 'hello.mjs'), hello);
     const command = join('node_modules', '.bin', 'runspan');
     const answer = await runNode([command, 'dev', '--port', '0', '--', process.execPath, 'hello.mjs'], {}, project());
-    const names = [...(hello?.code ?? '').matchAll(/\bname: '(\w+)'/g)].map(([, name = '']) => name);
+    const names = [...hello.matchAll(/\bname: '(\w+)'/g)].map(([, name = '']) => name);
     expect(names.length).toBeGreaterThan(2);
     for (const name of names) expect(answer.stdout).toMatch(new RegExp(`^\\W*${name}\\b`, 'm'));
     expect(answer.code).toBe(0);

@@ -6,11 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { importedBy, installedAbove } from '../package/installs.ts';
 import { guides, read } from '../package/repository.ts';
-import { commandsOf, masked, type Snippet, snippetsOf } from '../package/snippets.ts';
+import { abridged, commandsOf, masked, type Snippet, snippetsOf } from '../package/snippets.ts';
 import { root } from '../support/folders.ts';
 import { type LocalModel, startLocalModel } from '../support/local-model/server.js';
 import { startProgram } from '../support/program.ts';
 import { asInstalled, isInstalled, packagesFor } from './application.ts';
+import { projectWith } from './guides.ts';
 import { laterNode } from './later-node.ts';
 
 // Other tests run those of the chat and of Langfuse, and blocks with a file name.
@@ -76,18 +77,34 @@ describe('the snippet that needs packages of others', () => {
   it.each(withSdk2)('%s runs with SDK 2 of OpenTelemetry', (_, program, packages) => run(program, packages));
 });
 
-const inFolders = snippets
-  .filter(({ folder }) => folder !== undefined)
-  .map((snippet) => [snippet.place, snippet] as const);
+const inFolders = snippets.filter(({ folder }) => folder !== undefined);
 
-it.each(inFolders)('%s prints what the page shows for an example', async (_, { code, folder = '', prints = '' }) => {
-  const [, subcommand = '', ...args] = commandsOf(code).join(' ').replace('npx ', '').split(' ');
-  const command = [laterNode(), join(root, 'dist/cli/main.js'), subcommand, '--memory', '--port', '0', ...args];
-  const path = [dirname(laterNode()), process.env.PATH].join(delimiter);
-  const { stdout, stderr } = await startProgram(command, { PATH: path }, join(root, folder)).ended;
-  expect(stderr).toBe('');
-  expect(masked(stdout)).toEqual(masked(prints));
-});
+it.each([...new Set(inFolders.map(({ folder = '' }) => folder))])(
+  'each command in %s prints what the page shows',
+  async (folder) => {
+    const names = readdirSync(join(root, folder)).filter((name) => name.endsWith('.js'));
+    const files = names.map((file) => ({ file, code: read(`${folder}/${file}`) }));
+    const manifest = { file: 'package.json', code: '{ "type": "module" }\n' };
+    const project = projectWith([...files, manifest], join(root, folder));
+    const path = [dirname(laterNode()), process.env.PATH].join(delimiter);
+    const env = { PATH: path, RUNSPAN_STORE: join(project, 'runs.db') };
+    for (const { code, prints = '', fails } of inFolders.filter((one) => one.folder === folder)) {
+      const ended = [];
+      for (const command of commandsOf(code)) ended.push(await startProgram(argumentsOf(command), env, project).ended);
+      const shown = masked(prints);
+      expect(abridged(ended.map(({ stdout }) => stdout).join(''), shown)).toEqual(shown);
+      expect(ended.map(({ stderr }) => stderr).join('')).toBe('');
+      expect(ended.map((one) => one.code)).toEqual(ended.map((_, at) => (fails && at === ended.length - 1 ? 1 : 0)));
+    }
+  },
+);
+
+/** Returns a command without `npx`, and with a free port, because the default port may be in use. */
+function argumentsOf(command: string): string[] {
+  const [program = '', , ...args] = command.replace(/^(npx runspan dev)/, '$1 --port 0').split(' ');
+  if (program === 'npx') return [laterNode(), join(root, 'dist/cli/main.js'), ...args];
+  return command.split(' ');
+}
 
 it('each version that a guide installs is a version that is tested', () => {
   const peers = join(root, 'test/peers');

@@ -1,4 +1,4 @@
-// The programs of docs/sets.md.
+// The programs of docs/testing.md about sets.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { serve } from '../http/server.ts';
@@ -14,7 +14,9 @@ const food = { inputs: { item: 'food' }, outputs: { text: 'No.' } };
 
 it('each line of a set is a test of Vitest, and an example of LangSmith', async () => {
   const code = [{ ...shoes, ...own }, food].map((one) => JSON.stringify(one)).join('\n');
-  const programs = guide('docs/sets.md').filter(({ file }) => file !== undefined);
+  const programs = guide('docs/testing.md').filter(({ file = '' }) =>
+    /^(returns|refunds\.test|import)\.js$/.test(file),
+  );
   const manifest = { file: 'package.json', code: '{ "type": "module" }' };
   const project = projectWith([...programs, manifest, { file: 'runspan-sets/refunds.jsonl', code }], today);
   const tests = [laterNode(), join(today, 'node_modules/vitest/vitest.mjs'), 'run'];
