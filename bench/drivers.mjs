@@ -14,7 +14,6 @@ const DRIVERS = {
   },
   spill: { file: 'drivers/traceable', durability: 'spill' },
   'write-ahead': { file: 'drivers/traceable', durability: 'write-ahead' },
-  'write-ahead, synced': { file: 'drivers/traceable', durability: 'write-ahead', syncEveryMs: 500 },
   processor: { isFromRegistry: true },
   'traceable-otlp': { file: 'drivers/traceable', protocol: 'otlp' },
   'traceable-beside': { file: 'drivers/traceable', isBeside: true },
@@ -70,11 +69,6 @@ export function durabilityOf(name) {
   return DRIVERS[name].durability;
 }
 
-/** How often the driver syncs its spool to the device, if at all, in milliseconds. */
-export function syncEveryMsOf(name) {
-  return DRIVERS[name].syncEveryMs;
-}
-
 /** Returns the driver's number of turns if a cell asks for `turns`. */
 export function turnsOf(name, turns) {
   return atLeastOne(turns * (DRIVERS[name].share ?? 1));
@@ -117,14 +111,17 @@ export function environmentOf(name, url, { isDelivered, encoding }) {
         BRAINTRUST_MAX_GENERATOR_ITEMS: '-1',
       };
     default:
-      // By default, runspan does not compress requests to localhost.
       return {
-        RUNSPAN_ENDPOINT: url,
+        RUNSPAN_ENDPOINT: encoding ? otherHost(url) : url,
         RUNSPAN_PROTOCOL: DRIVERS[name].protocol ?? 'runs',
-        ...(encoding && { RUNSPAN_COMPRESS: 'true' }),
         ...DRIVERS[name].settings,
       };
   }
+}
+
+/** The same service at an address that is not localhost, because requests to localhost are not compressed. */
+export function otherHost(url) {
+  return url.replace('127.0.0.1', '0.0.0.0');
 }
 
 export function atLeastOne(turns) {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { complaintOf } from './complaint.mjs';
-import { durabilityOf, environmentOf, fileOf, isBeside, isTraced, syncEveryMsOf } from './drivers.mjs';
+import { durabilityOf, environmentOf, fileOf, isBeside, isTraced } from './drivers.mjs';
 import { planOf } from './plan.mjs';
 import { runsOf } from './workloads/workload.mjs';
 
@@ -110,7 +110,6 @@ function spoolOf(name) {
     env: {
       RUNSPAN_DURABILITY: durability,
       RUNSPAN_SPOOL_DIR: folder,
-      BENCH_SYNC_EVERY_MS: String(syncEveryMsOf(name) ?? ''),
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };

@@ -40,7 +40,7 @@ test.each([
   expect(readAddress(new URL(child.url ?? '').search)).toMatchObject({ trace: root.id, run: child.id });
 });
 
-const ids = { workspaceId: 'w', projectId: 'p' };
+const ids = { workspaceId: 'w', project: { id: 'p' } };
 
 test.each([
   ['https://api.smith.langchain.com', 'https://smith.langchain.com'],
@@ -52,7 +52,7 @@ test.each([
   const child = root.child({ name: 'child' });
   expect(child.url).toBe(`${page}/o/w/projects/p/p/r/${child.id}?trace_id=${root.id}`);
   expect(runTo(endpoint, { workspaceId: 'w' }).url).toBeUndefined();
-  expect(runTo(endpoint, { projectId: 'p' }).url).toBeUndefined();
+  expect(runTo(endpoint, { project: { id: 'p' } }).url).toBeUndefined();
   expect(runTo(endpoint, { workspaceId: 'w', project: 'p' }).url).toBeUndefined();
 });
 

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import type { ConfigureOptions } from '#src/index.ts';
 import { environmentOf } from './support/environment.ts';
 import { freshPackage } from './support/fresh-copy.ts';
 import { type IngestServer, ingestServerInTest, type Received } from './support/ingest-server.ts';
@@ -35,15 +34,24 @@ async function service(multipart = true): Promise<IngestServer> {
 beforeEach(() => environmentOf());
 
 describe('a project by its id', () => {
-  test.each<[string, ConfigureOptions, Record<string, string>, string, number]>([
-    ['is an option', { projectId: ID }, {}, `id ${ID}`, 0],
-    ['is a variable', {}, { RUNSPAN_PROJECT_ID: ID }, `id ${ID}`, 0],
-    ['overrides a name among variables', {}, { RUNSPAN_PROJECT_ID: ID, RUNSPAN_PROJECT: 'shop' }, `id ${ID}`, 0],
-    ['overrides a variable with a name', { projectId: ID }, { RUNSPAN_PROJECT: 'shop' }, `id ${ID}`, 0],
-    ['yields to an option with a name', { project: 'shop' }, { RUNSPAN_PROJECT_ID: ID }, 'name shop', 0],
-    ['overrides a name among options, in one log line', { project: 'shop', projectId: ID }, {}, `id ${ID}`, 1],
-    ['is ignored with a log line if it is not text', { projectId: 7 as never }, {}, 'name default', 1],
-  ])('%s', async (_, options, environment, expected, lineCount) => {
+  test.each<[string, object, Record<string, string>, string, string[]]>([
+    ['is an option', { project: { id: ID } }, {}, `id ${ID}`, []],
+    ['overrides a variable with a name', { project: { id: ID } }, { RUNSPAN_PROJECT: 'shop' }, `id ${ID}`, []],
+    ...[{ id: 7 }, { id: '' }, {}].map((project): [string, object, Record<string, string>, string, string[]] => [
+      `is ignored with a log line if it is ${JSON.stringify(project)}`,
+      { project },
+      {},
+      'name default',
+      ['`project`'],
+    ]),
+    [
+      'has no option and no variable of its own',
+      { projectId: ID },
+      { RUNSPAN_PROJECT_ID: ID },
+      'name default',
+      ['`projectId`'],
+    ],
+  ])('%s', async (_, options, environment, expected, named) => {
     const server = await service();
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
     const { configure, flush, startRun } = await freshPackage();
@@ -52,24 +60,24 @@ describe('a project by its id', () => {
     startRun({ name: 'ask' }).end();
     await flush();
     expect(projects(server.received)).toEqual([`post ask ${expected}`]);
-    expect(lines).toEqual(Array(lineCount).fill(expect.stringContaining('`projectId`')));
+    expect(lines).toEqual(named.map((name) => expect.stringContaining(name)));
   });
 
   test('applies to a run and its nested runs, in posts and patches', async () => {
     const server = await service();
     const { configure, flush, startRun, traceable, withRun } = await freshPackage();
     configure({ endpoint: server.url, project: 'shop', log: 'silent' });
-    const run = startRun({ name: 'ask', projectId: ID });
+    const run = startRun({ name: 'ask', project: { id: ID } });
     await flush();
     const find = traceable(() => 1, { name: 'find' });
     const inside = () => {
       find();
       find.with({ name: 'named', project: 'other' })();
-      traceable(() => 1, { name: 'moved', projectId: OTHER })();
+      traceable(() => 1, { name: 'moved', project: { id: OTHER } })();
     };
     withRun(run, inside);
     run.end();
-    traceable(() => 1, { name: 'again', projectId: ID }).with({ project: 'back' })();
+    traceable(() => 1, { name: 'again', project: { id: ID } }).with({ project: 'back' })();
     await flush();
     expect(projects(server.received).sort()).toEqual([
       `patch ask id ${ID}`,
@@ -81,11 +89,23 @@ describe('a project by its id', () => {
     ]);
   });
 
+  test('is copied, so that a later change of the object changes no run', async () => {
+    const server = await service();
+    const { configure, flush, startRun } = await freshPackage();
+    const [ofExporter, ofRun] = [{ id: ID }, { id: OTHER }];
+    configure({ endpoint: server.url, project: ofExporter, log: 'silent' });
+    startRun({ name: 'one' }).end();
+    startRun({ name: 'two', project: ofRun }).end();
+    ofExporter.id = ofRun.id = 'changed';
+    await flush();
+    expect(projects(server.received).sort()).toEqual([`post one id ${ID}`, `post two id ${OTHER}`]);
+  });
+
   test('is sent in headers, and read from them only with `accept`', async () => {
     const server = await service();
     const { configure, flush, fromHeaders, startRun, toHeaders, withRun } = await freshPackage();
     configure({ endpoint: server.url, log: 'silent' });
-    const headers = toHeaders(startRun({ name: 'ask', projectId: ID }));
+    const headers = toHeaders(startRun({ name: 'ask', project: { id: ID } }));
     expect(headers.baggage).toBe(`runspan-project-id=${ID}`);
     withRun(fromHeaders(headers), () => startRun({ name: 'plain' }).end());
     withRun(fromHeaders(headers, { accept: ['project'] }), () => startRun({ name: 'accepted' }).end());
@@ -113,10 +133,10 @@ describe('a project by its id', () => {
       },
     });
     const provider = new BasicTracerProvider({
-      spanProcessors: [new RunSpanProcessor({ projectId: ID, shouldExport: 'all' })],
+      spanProcessors: [new RunSpanProcessor({ project: { id: ID }, shouldExport: 'all' })],
     });
     provider.getTracer('t').startSpan('span').end();
-    const handler = new RunspanCallbackHandler({ projectId: OTHER });
+    const handler = new RunspanCallbackHandler({ project: { id: OTHER } });
     handler.handleChainStart({}, {}, ID, undefined, [], {}, 'chain', 'step');
     handler.handleChainEnd({}, ID);
     await flush();
@@ -127,7 +147,7 @@ describe('a project by its id', () => {
   test('selects the runs in the receiver', async () => {
     const receiver = await startReceiver();
     const { configure, flush, startRun } = await freshPackage();
-    configure({ endpoint: receiver.url, projectId: ID, log: 'silent' });
+    configure({ endpoint: receiver.url, project: { id: ID }, log: 'silent' });
     startRun({ name: 'ask' }).end();
     expect(await flush()).toEqual({ ok: true, pending: 0 });
     const [run] = await receiver.runs({ project: ID });

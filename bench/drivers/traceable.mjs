@@ -4,8 +4,6 @@ import { givenPlan } from '../plan.mjs';
 import { importBuild, QUEUE_ROOM } from './build.mjs';
 
 const { configure, flush, stats, traceable } = await importBuild('index');
-const syncEveryMs = Number(process.env.BENCH_SYNC_EVERY_MS);
-if (syncEveryMs > 0) configure({ syncEveryMs });
 if (givenPlan().hasRoom) configure({ limits: QUEUE_ROOM });
 
 await measure({

@@ -2,6 +2,7 @@
  * Measures a conversation of 200 turns that sends its whole history with each model call: the bytes that the exporter
  * holds while there is no service, and the bytes on the wire to a service that accepts an encoding.
  */
+import { otherHost } from '../drivers.mjs';
 import { textTable } from '../text-table.mjs';
 import { runProgram } from './program.mjs';
 
@@ -25,8 +26,7 @@ async function converse(mode, behaviour, { sink, beside }) {
   await sink.ask('reset');
   await sink.ask('behave', behaviour);
   const env = {
-    RUNSPAN_ENDPOINT: sink.url,
-    RUNSPAN_COMPRESS: 'true',
+    RUNSPAN_ENDPOINT: otherHost(sink.url),
     RUNSPAN_LOG: 'silent',
     ...(beside && { BENCH_BESIDE: beside }),
   };

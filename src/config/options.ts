@@ -10,9 +10,8 @@ import { payloadRules } from '../payload/truncate.ts';
 import { isPerRequest } from '../platform/node.ts';
 import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from '../run/encoded-run.ts';
-import { defaultFields } from '../run/fields.ts';
 import type { RunHooks } from '../run/hooks.ts';
-import type { ThreadOptions } from '../run/run-options.ts';
+import { copiedProject, projectCheck } from '../run/run-options.ts';
 import { type KeepRule, keepCheck, keepRules } from '../run/sampling/keep.ts';
 import { type Sampler, samplingChecks, samplingDecision } from '../run/sampling/sampling.ts';
 import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
@@ -22,6 +21,7 @@ import {
   FUNCTION,
   isLoopback,
   reportedOptions,
+  TRUE_OR_FALSE,
   wholeFrom,
   withoutPrototype,
 } from './checker.ts';
@@ -37,7 +37,7 @@ import { complain, flag, reportMisspelt, variableOf } from './variables.ts';
  * Options of `configure` and `createExporter`. Each option takes precedence over the environment variable in its
  * description. Invalid options are logged and ignored.
  */
-export interface ConfigureOptions extends RunHooks, ThreadOptions {
+export interface ConfigureOptions extends RunHooks {
   /**
    * URL of the service, for example `http://127.0.0.1:4777`. Tracing is off if no endpoint is set. `RUNSPAN_ENDPOINT`
    */
@@ -58,12 +58,10 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
   /** Workspace id. Required if the API key gives access to several workspaces. `RUNSPAN_WORKSPACE_ID` */
   workspaceId?: string;
   /**
-   * Name of the project in which runs are recorded. `RUNSPAN_PROJECT`
+   * Project in which runs are recorded: its name, or `{ id }`. The variable contains a name. `RUNSPAN_PROJECT`
    * @default 'default'
    */
-  project?: string;
-  /** Id of the project. Set `projectId` instead of `project`. `RUNSPAN_PROJECT_ID` */
-  projectId?: string;
+  project?: string | { readonly id: string };
   /**
    * Set to `false` to turn tracing off. `RUNSPAN_TRACING`
    * @default true if an endpoint is set
@@ -88,12 +86,6 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
    * undefined, `sampleRate` decides.
    */
   sampler?: Sampler;
-  /**
-   * Set to `false` to record traced functions even in OpenTelemetry traces that OpenTelemetry's sampler leaves out. Has
-   * an effect only with `runspan/otel`. `RUNSPAN_OTEL_SAMPLING`
-   * @default true
-   */
-  otelSampling?: boolean;
   /**
    * Set to `true` to record no inputs. `RUNSPAN_HIDE_INPUTS`
    * @default false
@@ -126,12 +118,6 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
    */
   allowInsecure?: boolean;
   /**
-   * Set to `true` to compress requests to localhost too, or to `false` to compress no requests. Only requests with at
-   * least 256 KiB of JSON are compressed, and only if the service accepts it. `RUNSPAN_COMPRESS`
-   * @default true, except for endpoints on localhost
-   */
-  compress?: boolean;
-  /**
    * Decides which undelivered runs survive the end of the process. See `docs/delivery.md`. If set to `memory`, no
    * undelivered runs survive. If set to `spill`, undelivered runs are written to disk when the process exits, during an
    * outage, or when the queue is half full. If set to `write-ahead`, each run is written to disk as soon as it starts
@@ -144,14 +130,6 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
    * @default '.runspan/spool' in the home folder
    */
   spoolDir?: string;
-  /**
-   * How often files with undelivered runs are synced to disk, in milliseconds. After a power failure, only runs from
-   * the last interval are lost. By default, the operating system decides when to sync. Has no effect if `durability` is
-   * `memory`.
-   *
-   * @default no sync
-   */
-  syncEveryMs?: number;
   /** Limits for queues, batches, payloads, requests and delays. See `docs/configuration.md`. */
   limits?: Partial<Limits>;
   /**
@@ -172,7 +150,7 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
   /**
    * Set to `true` to deliver queued runs on SIGTERM, SIGINT or SIGHUP before the process ends. Delivery takes at most
    * `limits.exitFlushMs`. A second signal ends the process immediately. Has no effect in worker threads, on Windows, or
-   * if the application listens for the signal. `RUNSPAN_HANDLE_SIGNALS`
+   * if the application listens for the signal.
    *
    * @default false; for SIGTERM, true with `runspan/register` on Node
    */
@@ -191,7 +169,6 @@ export interface Settings extends Service {
   readonly durability: Durability;
   /** Absolute path. Empty if `durability` is `memory`, which reads nothing from disk. */
   readonly spoolDir: string;
-  readonly syncEveryMs: number | undefined;
   /** Hash of the service and tenant whose runs on disk are delivered. Computed from these settings by default. */
   readonly spoolDestination?: string;
   /** Set if runs are sent as OpenTelemetry spans. */
@@ -209,7 +186,6 @@ export interface Settings extends Service {
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
-const TEXT: Check = ['a non-empty string', isText];
 /** Accepts any value. Used for options that are validated elsewhere. */
 const LATER: Check = ['valid', () => true];
 
@@ -220,14 +196,10 @@ const CHECKS: Checks<ConfigureOptions> = {
   protocol: [PROTOCOLS.join(', '), (value) => PROTOCOLS.includes(value)],
   apiKey: LATER,
   workspaceId: LATER,
-  project: TEXT,
-  projectId: TEXT,
-  threadId: TEXT,
-  userId: TEXT,
+  project: projectCheck,
   tracing: LATER,
   ...samplingChecks,
   keep: keepCheck,
-  otelSampling: LATER,
   hideInputs: LATER,
   hideOutputs: LATER,
   redact: LATER,
@@ -236,10 +208,8 @@ const CHECKS: Checks<ConfigureOptions> = {
     (value) => Array.isArray(value) && value.every((text) => originIn(text) !== undefined),
   ],
   allowInsecure: LATER,
-  compress: LATER,
   durability: [DURABILITIES.join(', '), (value) => DURABILITIES.includes(value)],
   spoolDir: ['a folder', isText],
-  syncEveryMs: ['a positive whole number of milliseconds', wholeFrom(1, DELAY_MAX_MS)[1]],
   limits: LATER,
   headers: LATER,
   dispatcher: ['an undici dispatcher', (value) => typeof (value as Partial<Dispatcher> | null)?.request === 'function'],
@@ -247,7 +217,7 @@ const CHECKS: Checks<ConfigureOptions> = {
   onDrop: FUNCTION,
   onStart: FUNCTION,
   onEnd: FUNCTION,
-  handleSignals: LATER,
+  handleSignals: TRUE_OR_FALSE,
   log: [
     'silent, error, warn, debug or a function',
     (value) => typeof value === 'function' || LEVELS.includes(value as LogLevel),
@@ -277,15 +247,14 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const { endpoints } = service;
   const { onDrop, dispatcher, fetch } = options;
   const proxies = dispatcher === undefined ? environmentProxies() : undefined;
-  // Compression saves no time if the service runs on this machine.
-  const compress = flag('compress', options.compress, !isLoopback(service.endpoint.hostname));
   return {
     ...service,
     ...durabilityOf(options),
     otlp,
     limits,
     capture: endpoints === undefined ? capture : { ...capture, replication: { endpoints, options } },
-    compress,
+    // Compression saves no time if the service runs on this machine.
+    compress: !isLoopback(service.endpoint.hostname),
     onDrop,
     dispatcher,
     fetch,
@@ -312,7 +281,7 @@ const defaults: Pick<Settings, 'durability' | 'signals'> = shared('defaults', ()
   signals: [],
 }));
 
-/** Sets what later exporters use if neither the option nor the environment variable is set. */
+/** Sets what later exporters use if neither an option nor an environment variable is set. */
 export function setDefaults(values: Pick<Settings, 'durability' | 'signals'>): void {
   Object.assign(defaults, values);
 }
@@ -320,19 +289,19 @@ export function setDefaults(values: Pick<Settings, 'durability' | 'signals'>): v
 export const SIGNALS: Settings['signals'] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
 function signalsOf({ handleSignals }: ConfigureOptions): Settings['signals'] {
-  if (handleSignals === undefined && variableOf('handleSignals') === undefined) return defaults.signals;
-  return flag('handleSignals', handleSignals, false) ? SIGNALS : [];
+  if (handleSignals === undefined) return defaults.signals;
+  return handleSignals ? SIGNALS : [];
 }
 
-export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
-  const { durability, spoolDir, syncEveryMs } = options;
+export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir'> {
+  const { durability, spoolDir } = options;
   const wanted = durability ?? fromEnvironment<Durability>('durability', CHECKS.durability) ?? defaults.durability;
   const hasFiles = !isPerRequest && wanted !== 'memory';
   const folder = hasFiles ? spoolFolder(spoolDir ?? env('RUNSPAN_SPOOL_DIR')) : undefined;
-  if (folder !== undefined) return { durability: wanted, spoolDir: folder, syncEveryMs };
+  if (folder !== undefined) return { durability: wanted, spoolDir: folder };
   const reason = isPerRequest ? 'this runtime has no file system' : 'the working directory was deleted';
   if (wanted !== 'memory') complain(`${reason}, so \`durability\` is \`memory\``);
-  return { durability: 'memory', spoolDir: '', syncEveryMs };
+  return { durability: 'memory', spoolDir: '' };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {
@@ -352,11 +321,9 @@ function captureOf(options: ConfigureOptions, limits: Limits & Hiding): CaptureP
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
     keep: keepRules(options.keep ?? fromEnvironment<KeepRule[]>('keep', CHECKS.keep, listIn) ?? []),
-    otelSampling: flag('otelSampling', options.otelSampling, true),
     streamIdleMs: limits.streamIdleMs,
     propagateTo: propagateToOf(options),
     hooks: definedOrNone({ onStart: options.onStart, onEnd: options.onEnd }),
-    defaults: defaultFields(options, payload),
   };
 }
 
@@ -377,15 +344,9 @@ function originIn(text: unknown): string | undefined {
   return href === `${origin}/` && /^https?:$/.test(protocol) ? origin : undefined;
 }
 
-function projectOf({ project, projectId }: ConfigureOptions): Project {
-  if (project !== undefined && projectId !== undefined) {
-    complain('`project` and `projectId` are both given; `projectId` is used');
-  }
-  if (projectId !== undefined) return { id: projectId };
-  if (project !== undefined) return project;
-  const [id, name] = [env('RUNSPAN_PROJECT_ID'), variableOf('project')];
-  if (id !== undefined) return { id };
-  return (name && env(name)) ?? 'default';
+function projectOf({ project }: ConfigureOptions): Project {
+  const variable = variableOf('project');
+  return copiedProject(project) ?? (variable && env(variable)) ?? 'default';
 }
 
 function samplingOf({ sampleRate, sampler }: ConfigureOptions): SamplingDecision | undefined {

@@ -15,21 +15,17 @@ const TABLE = {
   apiKey: { own: 'API_KEY', langsmith: 'API_KEY', kind: 'secret', otherwise: 'none' },
   workspaceId: { own: 'WORKSPACE_ID', langsmith: 'WORKSPACE_ID', kind: 'secret', otherwise: 'none' },
   project: { own: 'PROJECT', langsmith: 'PROJECT', kind: 'text', otherwise: '"default"' },
-  projectId: { own: 'PROJECT_ID', kind: 'text', otherwise: 'none' },
   tracing: { own: 'TRACING', kind: 'word', otherwise: 'true' },
   sampleRate: { own: 'SAMPLE_RATE', langsmith: 'TRACING_SAMPLING_RATE', kind: 'word', otherwise: '1' },
   keep: { own: 'KEEP', kind: 'word', otherwise: 'none' },
-  otelSampling: { own: 'OTEL_SAMPLING', kind: 'word', otherwise: 'true' },
   hideInputs: { own: 'HIDE_INPUTS', langsmith: 'HIDE_INPUTS', kind: 'word', otherwise: 'false' },
   hideOutputs: { own: 'HIDE_OUTPUTS', langsmith: 'HIDE_OUTPUTS', kind: 'word', otherwise: 'false' },
   propagateTo: { own: 'PROPAGATE_TO', kind: 'text', otherwise: 'none' },
   allowInsecure: { own: 'ALLOW_INSECURE', kind: 'word', otherwise: 'false' },
-  compress: { own: 'COMPRESS', kind: 'word', otherwise: 'true, except on localhost' },
   durability: { own: 'DURABILITY', kind: 'word', otherwise: 'memory, or spill with runspan/register' },
   spoolDir: { own: 'SPOOL_DIR', kind: 'text', otherwise: 'in the home folder' },
   'limits.startDelayMs': { own: 'START_DELAY_MS', kind: 'word', otherwise: '2000' },
   log: { own: 'LOG', kind: 'word', otherwise: 'warn' },
-  handleSignals: { own: 'HANDLE_SIGNALS', kind: 'word', otherwise: 'false, or SIGTERM with runspan/register' },
 } as const;
 
 interface Row extends Omit<Setting, 'variables'> {

@@ -3,6 +3,7 @@ import { guard, ignoreRejection, reportFailure } from '../base/guard.ts';
 import { type Checks, FUNCTION, TRUE_OR_FALSE } from '../config/checker.ts';
 import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
+import type { Project } from '../run/encoded-run.ts';
 import type { Fields } from '../run/fields.ts';
 import type { RunHooks } from '../run/hooks.ts';
 import type { RunType } from '../run/record.ts';
@@ -75,8 +76,7 @@ export class Plan implements StartOptions {
   runType?: RunType;
   tags?: readonly string[];
   metadata?: Fields;
-  project?: string;
-  projectId?: string;
+  project?: Project | undefined;
   id?: string;
   root?: boolean;
   exporter?: RunSink;
@@ -121,7 +121,6 @@ export class Plan implements StartOptions {
     guard('metadata', () => {
       if (options.metadata !== undefined) merged.metadata = { ...this.metadata, ...options.metadata };
     });
-    if (options.project !== undefined && options.projectId === undefined) delete merged.projectId;
     return new Plan(merged);
   }
 

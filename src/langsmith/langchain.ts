@@ -17,8 +17,8 @@ import type { AnyFunction, KVMap } from './types.ts';
 export async function getLangchainCallbacks(currentRunTree: RunTree = getCurrentRunTree()): Promise<KVMap[]> {
   shareCurrentRun();
   const parent = RunTree.parentOf(currentRunTree);
-  const exporter = parent instanceof Run ? parent.sink : currentSink();
-  const handler = new RunspanCallbackHandler(defined({ exporter }));
+  const sink = parent instanceof Run ? parent.sink : currentSink();
+  const handler = new RunspanCallbackHandler(defined({ exporter: sink }));
   for (const kind of ['Chain', 'ChatModel', 'LLM', 'Tool', 'Retriever'] as const) {
     const name = `handle${kind}Start` as const;
     const start = handler[name].bind(handler) as AnyFunction;

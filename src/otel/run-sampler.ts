@@ -21,11 +21,11 @@ export interface RunSamplerOptions {
 }
 
 /**
- * OpenTelemetry sampler that makes the same decisions as this library, so that runs and the spans of other exporters
+ * OpenTelemetry sampler that makes the same decisions as this library, so that runs and the spans of OpenTelemetry exporters
  * belong to the same traces. A span without a parent span gets the decision of the current run. If there is no current
  * run, the decision depends on the trace id. All other spans get the decision of their parent span. While tracing is
  * off, all traces are sampled unless an option is set. With `keep`, spans of traces that the sample rate drops are
- * recorded, but not sampled: span processors receive them, and the exporters of OpenTelemetry do not. A
+ * recorded, but not sampled: span processors receive them, and OpenTelemetry exporters do not. A
  * `ParentBasedSampler` around this sampler would leave out the spans below them.
  */
 export class RunSampler {

@@ -11,7 +11,7 @@ import { contextOfRoot, heldRateOf, isOff, leftOutContext, type RunContext, SAMP
 import { enteredContext, innermostContext } from '../run/context/current.ts';
 import { sinkOf } from '../run/context/inherited.ts';
 import type { Project } from '../run/encoded-run.ts';
-import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
+import { commonChecks, type Hiding, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { type SpanVocabulary, vocabulariesCheck, vocabularyChecks } from './conventions/span-vocabulary.ts';
 import { addRegistry, detach, isRecordedSpan, isRoot, recordedRun } from './live/active-spans.ts';
@@ -39,12 +39,10 @@ export interface RunSpanProcessorOptions {
    */
   exporter?: RunSink;
   /**
-   * Project for traces that start with a span. Nested spans are recorded in the project of their parent run.
+   * Project for traces that start with a span: its name, or `{ id }`. Nested spans are recorded in the project of their parent run.
    * @default the project of the exporter
    */
-  project?: string;
-  /** Id of the project, used instead of its name. */
-  projectId?: string;
+  project?: string | { readonly id: string } | undefined;
   /**
    * Selects the spans that become runs. `'llm'` selects spans that are related to model calls, based on their
    * attributes and instrumentation, and the open spans above them. `'all'` selects all spans. A function decides for
@@ -76,7 +74,6 @@ export interface RunSpanProcessorOptions {
 const processorChecks: Checks<RunSpanProcessorOptions> = {
   exporter: commonChecks.exporter,
   project: commonChecks.project,
-  projectId: commonChecks.projectId,
   shouldExport: shouldExportCheck,
   resource: namesCheck,
   baggage: namesCheck,
@@ -111,7 +108,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   constructor(options?: RunSpanProcessorOptions) {
     this.#options = usableOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, processorChecks);
-    this.#project = projectIn(this.#options);
+    this.#project = this.#options.project;
     this.#shouldExport = this.#options.shouldExport ?? 'llm';
     this.#mapping = mappingOf(this.#options);
     this.#plans = new SpanPlans(this.#mapping);
@@ -335,7 +332,7 @@ function mayBeHeld({ parent, parentIds, sink }: SpanStart): boolean {
 
 /** Returns the context below a span that is not sampled. With `keep`, no trace starts below the span. */
 function contextBelow({ parent, sink }: SpanStart): RunContext | undefined {
-  const isTraceBelow = sink.hold === undefined || sink.capture.otelSampling === false;
+  const isTraceBelow = sink.hold === undefined;
   return isTraceBelow || parent?.id !== undefined ? parent : leftOutContext(parent);
 }
 

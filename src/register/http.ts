@@ -167,12 +167,12 @@ const source: RequestSource = {
   },
 };
 
-/** A call without an own exporter is sent to the exporter that it would have without the request's run. */
-function contextBelow({ context, sink }: Run, around: RunContext | undefined): RunContext {
-  const exporter = around?.exporter ?? currentSink() ?? noopSink;
+/** A call without an own exporter is sent to the sink that it would have without the request's run. */
+function contextBelow({ context, sink: ofRequest }: Run, around: RunContext | undefined): RunContext {
+  const sink = around?.exporter ?? currentSink() ?? noopSink;
   const { fields } = around ?? {};
-  if (fields === undefined && exporter === sink) return context;
-  return Object.freeze({ ...context, fields, added: fields, exporter: exporter === sink ? undefined : exporter });
+  if (fields === undefined && sink === ofRequest) return context;
+  return Object.freeze({ ...context, fields, added: fields, exporter: sink === ofRequest ? undefined : sink });
 }
 
 class RequestRun {
@@ -185,13 +185,13 @@ class RequestRun {
     { method, headers }: IncomingMessage,
     around: RunContext | undefined,
     sink: RunSink,
-    { project, projectId }: FirstCall,
+    { project }: FirstCall,
   ) {
     const path = pathOf(url);
     const monotonicUs = clock.monotonicUs();
     const startUs = Math.floor(clock.stampUs(monotonicUs) - (monotonicUs - startedUs));
     const name = `${method} ${pathPattern(path)}`;
-    const options: StartOptions = { name, startUs, id: runIdAt(startUs), ...defined({ project, projectId }) };
+    const options: StartOptions = { name, startUs, id: runIdAt(startUs), project };
     const parent = fromHeaders(headers)?.contextFor(sink);
     this.run = new Run({ options, parent, sink, sampling: sample(options, parent, sink), capture: sink.capture });
     this.#name = this.run.name;

@@ -11,7 +11,7 @@ import { EncodedRun } from './encoded-run.ts';
 import { type Fields, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunHooks } from './hooks.ts';
 import { newRunId, runIdAt } from './ids.ts';
-import { captureFor, hiddenByEither, projectIn, type RunOptions, type StartOptions } from './run-options.ts';
+import { captureFor, hiddenByEither, type RunOptions, type StartOptions } from './run-options.ts';
 import { type SamplingResult, sample } from './sampling/sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
@@ -82,7 +82,7 @@ export function newEncodedRun(start: RunStart, startUs: number): EncodedRun {
     id: sampling.id ?? options.id?.toLowerCase() ?? newRunId(startUs),
     startUs,
     parent,
-    project: projectIn(options) ?? parent?.project ?? capture.project,
+    project: options.project ?? parent?.project ?? capture.project,
     name: shownName(options.name, capture.payload),
     runType: options.runType ?? 'chain',
     tags: withTags(inherited.tags, tags, capture.payload),

@@ -10,7 +10,7 @@ import { isRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
 import { dottedOrder, isoTimestamp, isTimestamp, parseDottedOrder } from './time.ts';
 
-/** A project's name, or an object with the project's id. */
+/** A project: its name, or an object with its id. */
 export type Project = string | { readonly id: string };
 
 export function projectText(project: Project): string {

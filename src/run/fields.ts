@@ -1,6 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { definedOrNone } from '../payload/fields.ts';
 import { shownText } from '../payload/redaction/redact.ts';
 import { eventJson, metadataJson, metadataKey } from '../payload/serialize.ts';
 import type { PayloadRules } from '../payload/truncate.ts';
@@ -70,15 +69,6 @@ export function withMetadata(
   const metadata = new Map(present);
   addMetadata(metadata, added, rules);
   return metadata;
-}
-
-/** Returns the metadata of runs that inherit nothing, from the ids in the options of an exporter. */
-export function defaultFields(
-  { threadId, userId }: { readonly threadId?: string | undefined; readonly userId?: string | undefined },
-  rules: PayloadRules,
-): { readonly tags: undefined; readonly metadata: ReadonlyMap<string, string> } | undefined {
-  const ids = definedOrNone({ thread_id: threadId, user_id: userId });
-  return ids && { tags: undefined, metadata: withMetadata(undefined, ids, rules) };
 }
 
 export function addMetadata(metadata: Map<string, string>, added: Fields, rules: PayloadRules): void {

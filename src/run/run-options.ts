@@ -83,12 +83,10 @@ export interface RunOptions extends RunHooks, ThreadOptions {
   /** Metadata of the run. A run keeps at most 10,000 metadata keys, including inherited keys. */
   metadata?: Fields;
   /**
-   * Name of the project in which the run is recorded. Nested runs inherit the project.
+   * Project in which the run is recorded: its name, or `{ id }`. Nested runs inherit the project.
    * @default the project of the parent run, or of the exporter if there is no parent
    */
-  project?: string;
-  /** Id of the project. Takes precedence over `project`. */
-  projectId?: string;
+  project?: string | { readonly id: string } | undefined;
   /**
    * A UUID to use as the run id instead of a generated one. Use `runIdFrom` to derive a UUID from your own id. Use each
    * id for one run only. If two runs have the same id, the service replaces the first run or ignores the second.
@@ -119,7 +117,7 @@ export interface RunOptions extends RunHooks, ThreadOptions {
  */
 export interface WrapOptions
   extends ThreadOptions,
-    Partial<Pick<RunOptions, 'tags' | 'project' | 'projectId' | 'exporter'>> {
+    Partial<Pick<RunOptions, 'tags' | 'project' | 'exporter'>> {
   /**
    * Name of the outermost run of each call, for example of `generateText`, of a query, or of a model call outside of
    * `runTools`. The runs of model calls and tools below it keep their names.
@@ -152,11 +150,20 @@ export const contextChecks: Checks<ContextFields> = {
   metadata: object,
 };
 
+export const projectCheck: Check = [
+  "a project's name, or an object with its `id`",
+  (value) => text[1](value) || (object[1](value) && text[1]((value as { id?: unknown }).id)),
+];
+
+/** Copies an object with an id, because the application may change the object later. */
+export function copiedProject(project: Project | undefined): Project | undefined {
+  return typeof project === 'object' ? { id: project.id } : project;
+}
+
 /** Checks for options that apply to several runs, for example to all runs from one client. */
-export const sharedChecks: Checks<ContextFields & Pick<RunOptions, 'project' | 'projectId' | 'exporter'>> = {
+export const sharedChecks: Checks<ContextFields & Pick<RunOptions, 'project' | 'exporter'>> = {
   ...contextChecks,
-  project: text,
-  projectId: text,
+  project: projectCheck,
   exporter: ['the result of createExporter()', isSink],
 };
 
@@ -182,10 +189,6 @@ const wrapChecks: Checks<WrapOptions> = {
   hideOutputs: TRUE_OR_FALSE,
   enabled: TRUE_OR_FALSE,
 };
-
-export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | 'projectId'>): Project | undefined {
-  return projectId === undefined ? project : { id: projectId };
-}
 
 export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: object, startTime: time };
 
@@ -226,7 +229,9 @@ export function usableOptions<Options extends object>(
   };
   const usable = (guard(place, () => reportedOptions(given, checks, report)) ?? {}) as Partial<Options> &
     Hiding &
-    ContextFields;
+    ContextFields &
+    Pick<RunOptions, 'project'>;
+  if (usable.project !== undefined) usable.project = guard('project', () => copiedProject(usable.project));
   const { runType = '' } = usable as { runType?: string };
   const meant = meantType(runType);
   if (meant !== undefined) {

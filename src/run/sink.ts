@@ -24,15 +24,11 @@ export interface CapturePolicy extends AttachmentPolicy {
   readonly sampling: SamplingDecision | undefined;
   /** Selects the traces that are sent although the sample rate drops them. */
   readonly keep?: KeepRules | undefined;
-  /** If false, runs ignore the sampling decisions of OpenTelemetry. */
-  readonly otelSampling?: boolean;
   /** Time without a read after which a stream is treated as abandoned, in milliseconds. */
   readonly streamIdleMs: number;
   readonly hooks?: RunHooks | undefined;
   /** Origins whose requests get the current run as headers, besides loopback under `runspan dev`. */
   readonly propagateTo?: ReadonlySet<string> | undefined;
-  /** Fields of every run that inherits nothing from a parent run. */
-  readonly defaults?: EncodedFields | undefined;
   /** The services to which all runs are sent, if there are several, and the options of their exporters. */
   readonly replication?: { readonly endpoints: readonly RunsEndpoint[]; readonly options: object } | undefined;
 }

@@ -79,7 +79,7 @@ export function currentRun(): Run | undefined {
  * contains only the address of the endpoint and ids. If `run` is not the first run of its trace, the page selects it.
  *
  * Every service other than LangSmith is taken to be a receiver of runspan. Behind a gateway without the receiver's page,
- * the address leads to no page. For LangSmith, the address needs `workspaceId` and `projectId`.
+ * the address leads to no page. For LangSmith, the address needs `workspaceId` and a `project` with an id.
  *
  * Returns undefined if there is no run, if tracing is off, if the trace is left out, or if the page is unknown. Never
  * throws.

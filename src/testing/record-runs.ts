@@ -1,22 +1,21 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Check, type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../config/checker.ts';
+import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../config/checker.ts';
 import { defaultLimits, type Limits } from '../config/limits.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { defaultRedaction, Redaction } from '../payload/redaction/redact.ts';
 import { payloadRules } from '../payload/truncate.ts';
 import { type EncodedRun, recordOf } from '../run/encoded-run.ts';
-import { defaultFields } from '../run/fields.ts';
 import type { RunRecord } from '../run/record.ts';
-import type { ThreadOptions } from '../run/run-options.ts';
+import { copiedProject, projectCheck } from '../run/run-options.ts';
 import { type CapturePolicy, noopSink, overrideSink, type RunSink } from '../run/sink.ts';
 import { recordedText } from './snapshot.ts';
 
 /**
  * Options of `recordRuns`, which have the same meaning as in `configure`. By default, inputs and outputs are recorded.
  */
-export interface RecordOptions extends ThreadOptions {
-  /** Project of runs that do not set a project. @default 'default' */
-  project?: string;
+export interface RecordOptions {
+  /** Project of runs that do not set a project: its name, or `{ id }`. @default 'default' */
+  project?: string | { readonly id: string };
   /** Whether to omit inputs from recorded runs. @default false */
   hideInputs?: boolean;
   /** Whether to omit outputs from recorded runs. @default false */
@@ -47,7 +46,7 @@ export interface RunRecorder {
   readonly runs: RecordedRun[];
   /** Returns the run with this name. Throws `RUNSPAN_RUN_NOT_FOUND` unless exactly one run has the name. */
   run(name: string): RecordedRun;
-  /** Exporter of the recorder. To record only selected runs, pass it as the `exporter` option of these runs. */
+  /** The sink of the recorder. To record only selected runs, pass it as the `exporter` option of these runs. */
   readonly exporter: RunSink;
   /** Removes the recorded runs. */
   clear(): void;
@@ -57,11 +56,8 @@ export interface RunRecorder {
   [Symbol.dispose](): void;
 }
 
-const TEXT: Check = ['a non-empty string', (value) => typeof value === 'string' && value !== ''];
 const CHECKS: Checks<RecordOptions> = {
-  project: TEXT,
-  threadId: TEXT,
-  userId: TEXT,
+  project: projectCheck,
   hideInputs: TRUE_OR_FALSE,
   hideOutputs: TRUE_OR_FALSE,
   redact: ['the result of redact()', (value) => value instanceof Redaction],
@@ -82,14 +78,14 @@ const LIMIT_CHECKS: Checks<CaptureLimits> = {
  */
 export function recordRuns(options: RecordOptions = {}): RunRecorder {
   const runs: EncodedRun[] = [];
-  const exporter = sinkInto(runs, capturePolicy(options));
-  const stop = overrideSink(exporter);
+  const sink = sinkInto(runs, capturePolicy(options));
+  const stop = overrideSink(sink);
   return {
     get runs() {
       return recordsOf(runs);
     },
     run: (name) => onlyRun(recordsOf(runs), name),
-    exporter,
+    exporter: sink,
     clear: () => void runs.splice(0),
     stop,
     [Symbol.dispose]: stop,
@@ -101,14 +97,13 @@ function capturePolicy(given: RecordOptions): CapturePolicy {
   const limits = { ...defaultLimits, ...checkedOptions('`limits`', options.limits ?? {}, LIMIT_CHECKS) };
   const payload = payloadRules(limits, options.redact ?? defaultRedaction());
   return {
-    project: options.project ?? 'default',
+    project: copiedProject(options.project) ?? 'default',
     hideInputs: options.hideInputs ?? false,
     hideOutputs: options.hideOutputs ?? false,
     payload,
     attachmentBytes: limits.attachmentBytes,
     sampling: undefined,
     streamIdleMs: limits.streamIdleMs,
-    defaults: defaultFields(options, payload),
   };
 }
 

@@ -44,7 +44,7 @@ describe('invalid arguments are reported with exit code 2', () => {
     ['spool send --from ../x', invalid('--from <hash>', '../x', 'Expected a destination')],
     ['deployments get', "missing required argument 'id'"],
     ['deployments update d1 --ref --wait', 'expected a value for --ref'],
-    ['deployments get d1 --spelling =a', 'expected --spelling or RUNSPAN_CONTROL_PLANE_SPELLING to be a pair such as'],
+    ['deployments get d1 --spelling =a', 'expected --spelling to be a pair such as'],
     ['deployments create --secret =value', 'expected --secret to be <name> or <name>=<value>'],
     ['deployments create --timeout 5m', '--timeout requires --wait'],
     ['deployments upload d1 a --wait', '--wait and --config require --deploy'],

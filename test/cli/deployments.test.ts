@@ -124,12 +124,7 @@ describe('runspan deployments', () => {
 
   it.each<[string, Record<string, string>, number, string]>([
     ['list', { RUNSPAN_CONTROL_PLANE_URL: '' }, 2, 'no control plane: set RUNSPAN_CONTROL_PLANE_URL or --url\n'],
-    [
-      'list',
-      { RUNSPAN_CONTROL_PLANE_SPELLING: 'git_host' },
-      2,
-      'expected --spelling or RUNSPAN_CONTROL_PLANE_SPELLING to be a pair such as git_host=…\n',
-    ],
+    ['list --spelling git_host', {}, 2, 'expected --spelling to be a pair such as git_host=…\n'],
     [`create ${IMAGE} --secret NOT_SET`, {}, 2, '--secret NOT_SET: this environment variable is not set\n'],
     ['create --name chat --source git_host --repo https://host/a --ref main', {}, 2, 'graph_config_path'],
     ['create --file /no/such/file.json', {}, 1, '--file: ENOENT'],

@@ -182,7 +182,7 @@ describe('a second runspan dev for the same store', () => {
 
   it('names the variable of the key that the receiver requires', async () => {
     const file = storePath();
-    const key = { RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' };
+    const key = { RUNSPAN_RECEIVER_KEY: 'sesame' };
     const first = start(['dev', '--port', '0'], { RUNSPAN_STORE: file, ...key });
     onTestFinished(() => void first.child.kill('SIGKILL'));
     const [, url = ''] = await first.printed(LISTENS);

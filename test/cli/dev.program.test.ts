@@ -345,18 +345,6 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(shown(stdout)).toEqual(['runspan listens on http://HOST']);
   });
 
-  it('are accepted with the write key', async () => {
-    const env = { RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' };
-    const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
-    const [, url = ''] = await printed(/needs only RUNSPAN_ENDPOINT=(\S+) and/);
-    const writer = { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'millet' };
-    await printed(/ and the write key of the receiver as RUNSPAN_API_KEY\n/);
-    expect(await runNode(moduleText(program()), writer)).toMatchObject({ code: 0, stderr: '' });
-    expect((await runRunspan(['traces', '--url', url], env)).stdout).toContain('answer · chain');
-    child.kill('SIGINT');
-    await ended;
-  });
-
   it('continues if the reader of its output ends', async () => {
     const { child, printed, ended } = startRunspan(
       devWith(`console.log('ready'); await new Promise((end) => process.stdin.on('end', end).resume()); ${program()}`),
@@ -376,12 +364,6 @@ describe('runspan dev does not start', () => {
   const key = { RUNSPAN_RECEIVER_KEY: 'open-sesame-and-close' };
 
   it.each<[string, Record<string, string>, string, number?]>([
-    [
-      '',
-      { RUNSPAN_RECEIVER_WRITE_KEY: 'millet' },
-      'expected RUNSPAN_RECEIVER_WRITE_KEY to differ from RUNSPAN_RECEIVER_KEY, which must be set',
-      2,
-    ],
     ['--host 0.0.0.0', {}, '--host 0.0.0.0 requires RUNSPAN_RECEIVER_KEY with at least 16 characters', 2],
     [
       '--host 0.0.0.0',

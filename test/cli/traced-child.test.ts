@@ -113,15 +113,12 @@ it.each<[NodeJS.Signals, string, boolean, Signals]>([
 it.each<[Record<string, string>, string | undefined, string]>([
   [{}, undefined, 'program'],
   [{ RUNSPAN_TRACING: 'false', LANGSMITH_API_KEY: 'mine', LANGSMITH_RUNS_ENDPOINTS: '{}' }, undefined, 'mine'],
-  [{ RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' }, 'millet', 'millet'],
+  [{ RUNSPAN_RECEIVER_KEY: 'sesame' }, 'sesame', 'sesame'],
 ])('the environment of a command with %j has the key %s', (given, key, langsmithKey) => {
   for (const name of ['LANGSMITH_API_KEY', 'RUNSPAN_API_KEY']) vi.stubEnv(name, given[name]);
   for (const [name, value] of Object.entries(given)) vi.stubEnv(name, value);
-  const { RUNSPAN_RECEIVER_KEY: readKey, RUNSPAN_RECEIVER_WRITE_KEY: writeKey } = given;
-  const environment = environmentFor(ENDPOINT, 'program', readKey, writeKey);
+  const environment = environmentFor(ENDPOINT, 'program', given.RUNSPAN_RECEIVER_KEY);
   expect(environment.RUNSPAN_API_KEY).toBe(key);
   expect(environment).toMatchObject({ RUNSPAN_TRACING: 'true', LANGSMITH_API_KEY: langsmithKey });
   expect(environment.LANGSMITH_RUNS_ENDPOINTS).toBeUndefined();
-  // The command cannot read runs if there is a write key.
-  expect([environment.RUNSPAN_RECEIVER_KEY, environment.RUNSPAN_RECEIVER_WRITE_KEY]).toEqual([undefined, undefined]);
 });

@@ -5,7 +5,6 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { SpoolFs } from '#src/delivery/spool/fs.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { cases } from '../support/campaign.ts';
 import { codePoint } from '../support/code-point.ts';
@@ -165,29 +164,6 @@ it('with write-ahead, each record is on disk when the call returns, and deleted 
 
   expect(segments()).toEqual([]);
   expect(process.stats()).toMatchObject({ sent: 1, spooled: 0 });
-});
-
-it('with `syncEveryMs`, written files are synced once after that time, and an error is reported in one line', async () => {
-  const synced: number[] = [];
-  let problem: Error | null = null;
-  const fdatasync = (_: number, done: (problem: Error | null) => void): void => {
-    synced.push(virtualClock.nowMs);
-    done(problem);
-  };
-  const { start } = machine(
-    (fs) => new Proxy(fs, { get: (target, name: keyof SpoolFs) => (name === 'fdatasync' ? fdatasync : target[name]) }),
-  );
-  const process = await start({ options: { ...writeAhead, syncEveryMs: 500 }, limits: { lingerMs: 1_000_000 } });
-  process.whole();
-  await advance(499);
-  expect(synced).toEqual([]);
-  await advance(2_000);
-  expect(synced).toEqual([500]);
-  problem = Object.assign(new Error('planted'), { code: 'EIO' });
-  process.whole();
-  await advance(500);
-  expect(synced).toHaveLength(2);
-  expect(process.lines).toEqual([expect.stringContaining('(EIO)')]);
 });
 
 describe('an exporter that closes', () => {

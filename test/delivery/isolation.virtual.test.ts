@@ -152,7 +152,7 @@ it('an upload that breaks twice counts as too large for a batch of 1 MiB or more
 it('a compressed batch that receives 415 is sent again uncompressed, like all later batches', async () => {
   const { whole, flush, service, stats } = await delivery({
     limits: onFlush,
-    options: { compress: true },
+    compress: true,
     info: { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true,"zstd_compression_enabled":true}}' },
     reply: ({ headers }) => (headers['content-encoding'] === undefined ? 202 : 415),
   });

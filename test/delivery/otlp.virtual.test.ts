@@ -250,7 +250,7 @@ describe('a response', () => {
 
 it('large requests are compressed with gzip, unless the service refuses it', async () => {
   const { whole, flush, service } = await otlp({
-    options: { compress: true },
+    compress: true,
     reply: ({ headers }) => (headers['content-encoding'] === undefined ? 200 : 415),
   });
   service.reply = ({ headers }) => (headers['content-encoding'] === 'gzip' ? 200 : 400);

@@ -67,8 +67,8 @@ async function runProgram({ reply, info, limits, durability, isCompressed = fals
   try {
     await using server = await ingestServer(reply, info);
     const disk = durability === undefined ? {} : { durability, spoolDir: folder.path };
-    const options = { compress: isCompressed, ...disk };
-    const exporter = exporterTo(server.url, { lingerMs: 1, ...limits }, options, quickTime());
+    const changes = { compress: isCompressed };
+    const exporter = exporterTo(server.url, { lingerMs: 1, ...limits }, disk, quickTime(), changes);
     const inputs = JSON.stringify({ q: 'x'.repeat(isCompressed ? 300_000 : 1) });
     recordSingles(exporter, 5, inputs);
     const attached = run.makeRun({

@@ -45,32 +45,30 @@ describe('a signal that would end the program', () => {
     if (process.listenerCount('SIGTERM') === 0) process.exit(7);
   });`;
   const LATE = `subscribe('runspan:request:end', () => process.once('SIGTERM', (_, number) => process.exit(number)));`;
-  const ON = { RUNSPAN_HANDLE_SIGNALS: 'true' };
-  const OFF = { RUNSPAN_HANDLE_SIGNALS: 'false' };
+  const ON = `configure({ handleSignals: true }); ${WORK}`;
   const delivered = { code: null, stderr: '', stdout: 'ready 1\n', arrived: [`job ${PROGRAM_ENDED}`, 'work'] };
   const lost = { ...delivered, stdout: 'ready 0\n', arrived: [] };
   const left = { ...lost, code: 7, stdout: 'ready 2\nheard 0\n' };
   const shutDown = { ...delivered, code: 5, stdout: 'ready 2\n' };
 
   it.each([
-    ['SIGTERM, by default', [], WORK, {}, lost],
-    ['SIGTERM, with the variable', [], WORK, ON, delivered],
-    ['SIGINT, with the variable', [], WORK, ON, delivered],
-    ['SIGHUP, with the variable', [], WORK, ON, delivered],
-    ['SIGTERM, with the option', [], `configure({ handleSignals: true }); ${SEVERAL}`, OFF, delivered],
-    ['SIGTERM, with a listener that shuts down', [], SHUTDOWN + WORK, ON, shutDown],
-    ['SIGTERM, with `register`', REGISTER, WORK, {}, delivered],
-    ['SIGINT, with `register`', REGISTER, WORK, {}, { ...delivered, arrived: [] }],
-    ['SIGTERM, with `register`, after `process.emit`', REGISTER, WORK + EMIT, {}, delivered],
-    ['SIGTERM, with `register` and several exporters', REGISTER, `configure({}); ${SEVERAL}`, {}, delivered],
-    ['SIGTERM, with `register` and the option', REGISTER, `configure({ handleSignals: false }); ${WORK}`, {}, lost],
-    ['SIGTERM, with `register` and the variable', REGISTER, WORK, OFF, lost],
-    ['SIGTERM, with a listener that ends the program if it is the last', REGISTER, EXIT + WORK, {}, left],
-    ['SIGTERM, with a listener that is added later', REGISTER, WORK + EXIT, {}, left],
-    ['SIGTERM, with a listener that is added meanwhile', REGISTER, LATE + WORK, {}, { ...delivered, code: 15 }],
-  ] as const)('delivers ended and open runs, or leaves them: %s', async (title, args, code, env, expected) => {
+    ['SIGTERM, by default', [], WORK, lost],
+    ['SIGTERM, with the option', [], ON, delivered],
+    ['SIGINT, with the option', [], ON, delivered],
+    ['SIGHUP, with the option', [], ON, delivered],
+    ['SIGTERM, with the option and another exporter', [], `configure({ handleSignals: true }); ${SEVERAL}`, delivered],
+    ['SIGTERM, with a listener that shuts down', [], SHUTDOWN + ON, shutDown],
+    ['SIGTERM, with `register`', REGISTER, WORK, delivered],
+    ['SIGINT, with `register`', REGISTER, WORK, { ...delivered, arrived: [] }],
+    ['SIGTERM, with `register`, after `process.emit`', REGISTER, WORK + EMIT, delivered],
+    ['SIGTERM, with `register` and several exporters', REGISTER, `configure({}); ${SEVERAL}`, delivered],
+    ['SIGTERM, with `register` and the option', REGISTER, `configure({ handleSignals: false }); ${WORK}`, lost],
+    ['SIGTERM, with a listener that ends the program if it is the last', REGISTER, EXIT + WORK, left],
+    ['SIGTERM, with a listener that is added later', REGISTER, WORK + EXIT, left],
+    ['SIGTERM, with a listener that is added meanwhile', REGISTER, LATE + WORK, { ...delivered, code: 15 }],
+  ] as const)('delivers ended and open runs, or leaves them: %s', async (title, args, code, expected) => {
     const signal = title.slice(0, title.indexOf(',')) as NodeJS.Signals;
-    const { ended, server } = await signalled(args, code, env, signal);
+    const { ended, server } = await signalled(args, code, {}, signal);
     const end = await ended;
     const parts = server.received.flatMap((request) => [...readJsonParts(request)]);
     const posts = parts.filter(([part]) => /^post\.[^.]+$/.test(part));

@@ -35,7 +35,7 @@ const given: fc.Arbitrary<Given> = fc.record({
       tags: fc.array(text, { maxLength: 3 }),
       metadata: fields,
       runType: fc.constantFrom('chain', 'llm', 'other'),
-      projectId: fc.uuid({ version: 4 }),
+      project: fc.oneof(text, fc.record({ id: fc.uuid({ version: 4 }) })),
       referenceExampleId: fc.uuid({ version: 4 }),
     },
     { requiredKeys: ['id', 'name'] },

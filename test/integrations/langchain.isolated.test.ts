@@ -391,7 +391,7 @@ describe('the options of a handler', () => {
     new RunspanCallbackHandler({ project: 7 });
     expect(lines).toEqual([
       'warn: RunspanCallbackHandler: unknown option `colour` is ignored.',
-      'warn: RunspanCallbackHandler: expected `project` to be a non-empty string; the option is ignored.',
+      "warn: RunspanCallbackHandler: expected `project` to be a project's name, or an object with its `id`; the option is ignored.",
     ]);
   });
 });

@@ -119,7 +119,7 @@ test('LangChain accepts the callback handler wherever it accepts handlers', () =
 
 test('wrappers and the callback handler have options of known names and types', () => {
   expectTypeOf<keyof WrapOptions>().toEqualTypeOf<
-    | ('threadId' | 'userId' | 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter')
+    | ('threadId' | 'userId' | 'tags' | 'metadata' | 'project' | 'exporter')
     | ('name' | 'hideInputs' | 'hideOutputs' | 'enabled')
   >();
   expectTypeOf(RunspanCallbackHandler).constructorParameters.toEqualTypeOf<[options?: WrapOptions | undefined]>();

@@ -125,7 +125,6 @@ test('whatever the masks and the runs are, nothing unmasked is in a request, in 
         endpoint: server.url,
         durability: durability as 'memory',
         spoolDir: folder.path,
-        compress: false,
         limits: { lingerMs: 1 },
       });
       const given = Object.entries(names).map(([option, name]) => [option, masks[name]]);

@@ -11,7 +11,7 @@ import { testFolder } from '../support/test-folder.ts';
 /** Calls `around` instead of each file function of Node, until the test has finished. */
 function patchFiles(around: (name: string, call: () => unknown) => unknown): void {
   for (const [name, original] of Object.entries(fs)) {
-    if (typeof original !== 'function' || !/Sync$|^fdatasync$/.test(name)) continue;
+    if (typeof original !== 'function' || !name.endsWith('Sync')) continue;
     const patched = (...args: unknown[]) => around(name, () => Reflect.apply(original, fs, args));
     Reflect.set(fs, name, Object.assign(patched, original));
     onTestFinished(() => void Reflect.set(fs, name, original));

@@ -205,21 +205,6 @@ describe('OpenTelemetry decides nothing', () => {
     expect(tree(recorder)).toEqual(['work', 'work']);
   });
 
-  test('if `otelSampling` is false', async () => {
-    const { tracer, asked } = noted({ otelSampling: false });
-    await nest(tracer, 'span > run 1 > run 2');
-    expect(asked).toEqual(['start run 1', 'start run 2', 'end run 2', 'end run 1']);
-  });
-
-  test('if `otelSampling` is false for the exporter of a run', async () => {
-    const { tracer, recorder } = off();
-    const { sink, asked } = notingSink({ otelSampling: false });
-    await inSpan(tracer, 'span', () => traceable(() => work(), { name: 'own', exporter: sink })());
-    await inSpan(tracer, 'span', () => startRun({ name: 'run', exporter: sink }).end());
-    expect(asked).toEqual(['start own', 'start work', 'end work', 'end own', 'start run', 'end run']);
-    expect(recorder.runs).toEqual([]);
-  });
-
   test('about a span that is sampled but filtered', async () => {
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ shouldExport: () => false })] });
     await nest(tracer, 'span > run');

@@ -21,17 +21,7 @@ export const settingNotes: readonly (readonly [
   [
     ['project'],
     '`default`; under `runspan dev` the [name in package.json](dev.md#the-project-of-the-runs)',
-    'the name of the project that runs are recorded in',
-  ],
-  [
-    ['projectId'],
-    '',
-    "the id of the project, sent as `session_id` instead of the project's name. If `project` and `projectId` are both set, an option takes precedence over a variable. Between two options or two variables, `projectId` takes precedence",
-  ],
-  [
-    ['threadId', 'userId'],
-    '',
-    'the [conversation and the user](tracing.md#conversations-and-users) of all runs that set no other',
+    'the project that runs are recorded in: its name, sent as `session_name`, or `{ id }`, sent as `session_id`. The variable contains a name',
   ],
   [['tracing'], undefined, '`false` turns tracing off'],
   [
@@ -49,17 +39,12 @@ export const settingNotes: readonly (readonly [
     '',
     'a function that decides whether a trace is recorded; called when the first run of the trace starts',
   ],
-  [
-    ['otelSampling'],
-    undefined,
-    '`false` records wrapped functions even in traces that [OpenTelemetry does not sample](opentelemetry.md#sampling)',
-  ],
-  [['hideInputs'], undefined, 'records no inputs'],
-  [['hideOutputs'], undefined, 'records no outputs'],
+  [['hideInputs'], undefined, 'records no inputs: the field `inputs` is empty'],
+  [['hideOutputs'], undefined, 'records no outputs: the field `outputs` is empty'],
   [
     ['redact'],
     'masks values under names such as `authorization`',
-    'the result of `redact()`; masks values in all runs ([redaction](redaction.md))',
+    'the result of `redact()`; masks values in the [fields](redaction.md) of all runs',
   ],
   [
     ['propagateTo'],
@@ -67,11 +52,6 @@ export const settingNotes: readonly (readonly [
     'origins of your own services, such as `https://search.example`. With [`runspan/register`](register.md#programs-that-call-each-other), requests to these origins get the current run as headers. Scheme, host and port must be equal. The variable contains origins separated by commas.',
   ],
   [['allowInsecure'], undefined, 'allows sending keys and other credentials over plain HTTP to other machines'],
-  [
-    ['compress'],
-    '`true`; `false` if the endpoint is on localhost',
-    'compresses [large requests](delivery.md#compressed-requests) if the service accepts it',
-  ],
   [
     ['durability'],
     '`memory`; `spill` with [`runspan/register`](register.md) on Node',
@@ -81,11 +61,6 @@ export const settingNotes: readonly (readonly [
     ['spoolDir'],
     '`.runspan/spool` in the home folder',
     'the folder for undelivered runs; other users cannot read its files',
-  ],
-  [
-    ['syncEveryMs'],
-    'no sync',
-    'how often files on disk are synced to the device in the background, in milliseconds ([guarantees](delivery.md#what-is-promised))',
   ],
   [
     ['limits.startDelayMs'],

@@ -47,7 +47,7 @@ describe('an invalid option', () => {
     ['tags', ['a', 1], '`tags` to be a list of at most 1000 strings'],
     ['metadata', 'a', '`metadata` to be an object'],
     ['metadata', null, '`metadata` to be an object'],
-    ['project', '', '`project` to be a non-empty string'],
+    ['project', '', "`project` to be a project's name, or an object with its `id`"],
     ['id', 'f47ac10b58cc4372a5670e02b2c3d479', uuid],
     ['id', 'mine', uuid],
     ['id', 1, uuid],

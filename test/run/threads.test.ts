@@ -2,7 +2,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   type ContextFields,
-  createExporter,
   currentRun,
   fromHeaders,
   startRun,
@@ -16,7 +15,6 @@ import { redact } from '#src/payload/redaction/redact.ts';
 import { recordRuns } from '#src/testing.ts';
 import { inSpan, setUp } from '../otel/set-up.ts';
 import { logLines } from '../support/log-lines.ts';
-import { startReceiver } from '../support/receiver.ts';
 import { makeSink } from './memory-sink.ts';
 
 function record() {
@@ -57,29 +55,6 @@ describe('the options threadId and userId', () => {
       expect.stringContaining('expected `userId` to be a non-empty string'),
       expect.stringContaining('unknown option `thread_id` is ignored; use `threadId`'),
     ]);
-  });
-
-  test('of an exporter apply to all of its traces, unless a run has others', async () => {
-    const receiver = await startReceiver();
-    const exporter = createExporter({ endpoint: receiver.url, ...ids });
-    onTestFinished(async () => void (await exporter.close()));
-    const { seen } = record();
-    traceable(() => step(), { name: 'plain', exporter })();
-    startRun({ name: 'other', exporter, threadId: 't2' }).end();
-    withExporter(exporter, () => {
-      const headers = { 'runspan-trace': startRun({ name: 'caller' }).dottedOrder };
-      withRun(fromHeaders(headers), () => startRun({ name: 'called' }).end());
-    });
-    await exporter.flush();
-    const runs = (await receiver.runs()).map(({ name, extra }) => [name, extra?.metadata]);
-    expect(Object.fromEntries(runs)).toEqual({
-      plain: { thread_id: 't1', user_id: 'ada' },
-      step: { thread_id: 't1', user_id: 'ada' },
-      other: { thread_id: 't2', user_id: 'ada' },
-      caller: { thread_id: 't1', user_id: 'ada' },
-      called: { thread_id: 't1', user_id: 'ada' },
-    });
-    expect(seen()).toEqual([]);
   });
 });
 

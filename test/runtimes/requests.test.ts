@@ -27,7 +27,6 @@ const { EdgeVM } = await import(new URL('node_modules/@edge-runtime/vm/dist/inde
 
 type Bindings = Readonly<Record<'RUNSPAN_ENDPOINT' | 'MODEL_URL', string>> & {
   readonly EARLY?: string;
-  readonly RUNSPAN_COMPRESS?: string;
   readonly REGISTER?: string;
 };
 
@@ -172,7 +171,7 @@ describe.each<[string, (bindings: Bindings) => Promise<Send>, calls: string[]]>(
     const info = { status: 200, body: JSON.stringify({ instance_flags: flags }) };
     const server = await ingestServer(undefined, info);
     onTestFinished(server.close);
-    const { send, delivered } = await deployed(server.url, '', { RUNSPAN_COMPRESS: 'true' });
+    const { send, delivered } = await deployed(server.url.replace('127.0.0.1', '0.0.0.0'));
 
     for (const count of [1, 2]) {
       expect(await send('large')).toBe('300000 characters');

@@ -18,9 +18,10 @@ export function exporterTo(
   limits: Partial<Limits> = {},
   options: ConfigureOptions = {},
   time?: ExporterTime,
+  changes?: Partial<Settings>,
 ): Exporter {
   const settings = resolveSettings({ endpoint, limits: { ...quick, ...limits }, log: 'silent', ...options });
-  const exporter = exporterFor(settings as Settings, new Ledger(), () => {}, time);
+  const exporter = exporterFor({ ...(settings as Settings), ...changes }, new Ledger(), () => {}, time);
   onTestFinished(async () => void (await exporter.close({ timeoutMs: 1 })));
   return exporter;
 }

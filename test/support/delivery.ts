@@ -31,6 +31,8 @@ export interface Setup {
   readonly service?: ScriptedService;
   /** The endpoint, if it is not the address of the service. */
   readonly endpoint?: string;
+  /** Whether large requests are compressed. By default, those to localhost are not. */
+  readonly compress?: boolean | undefined;
   /** Replaces the virtual clock, the random number 1 and the real file system. */
   readonly time?: Partial<ExporterTime>;
 }
@@ -80,7 +82,7 @@ export async function delivery(setup: Setup = {}): Promise<Delivery> {
   ) as Settings;
   let isClosed = false;
   const exporter = exporterFor(
-    settings,
+    { ...settings, compress: setup.compress ?? settings.compress },
     new Ledger(),
     () => {
       isClosed = true;

@@ -82,12 +82,6 @@ describe('options of recordRuns', () => {
     expect(JSON.stringify(recorded.runs)).not.toContain('secret');
   });
 
-  test('set the conversation and the user of runs that set none', () => {
-    using recorded = recordRuns({ threadId: 't1', userId: 'ada' });
-    startRun({ name: 'a', userId: 'bob' }).end();
-    expect(recorded.runs[0]?.extra?.metadata).toMatchObject({ thread_id: 't1', user_id: 'bob' });
-  });
-
   test.each([
     [2, '[Truncated'],
     [3, '{"list":[[1]]}'],
@@ -110,7 +104,7 @@ describe('options of recordRuns', () => {
 
   test.each([
     [{ hideInput: true }, /^Expected the options to contain only project, .*, got `hideInput`$/],
-    [{ project: '' }, /^Expected `project` to be a non-empty string, got ""$/],
+    [{ project: '' }, /^Expected `project` to be a project's name, or an object with its `id`, got ""$/],
     [{ hideInputs: 'yes' }, /^Expected `hideInputs` to be true or false, got "yes"$/],
     [{ limits: 5 }, /^Expected `limits` to be an object, got the number 5$/],
     [{ limits: { payloadBytes: 0 } }, /^Expected `payloadBytes` to be a whole number from 1, got the number 0$/],

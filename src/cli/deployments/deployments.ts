@@ -193,7 +193,7 @@ function withServiceOptions(command: Command) {
     .option('--url <url>', 'URL of the service (default: RUNSPAN_CONTROL_PLANE_URL)', webAddress)
     .option(
       '--spelling <ours=theirs>',
-      'name that the service uses for a field, e.g. git_host=…; can be repeated (default: RUNSPAN_CONTROL_PLANE_SPELLING, separated by commas)',
+      'name that the service uses for a field, e.g. git_host=…; can be repeated',
       collect,
     )
     .option('--json', 'print the response as JSON, one object per line');

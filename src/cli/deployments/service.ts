@@ -18,7 +18,7 @@ const OPTION_NAMES = {
   baseUrl: '--url or RUNSPAN_CONTROL_PLANE_URL',
   apiKey: 'RUNSPAN_CONTROL_PLANE_KEY',
   tenantId: 'RUNSPAN_WORKSPACE_ID',
-  spelling: '--spelling or RUNSPAN_CONTROL_PLANE_SPELLING',
+  spelling: '--spelling',
   allowInsecure: 'RUNSPAN_ALLOW_INSECURE=true',
 };
 
@@ -45,10 +45,9 @@ function openService({ url, spelling = [] }: ServiceOptions): ControlPlane {
   const baseUrl = url ?? env('RUNSPAN_CONTROL_PLANE_URL');
   if (baseUrl === undefined) throw new UsageError('no control plane: set RUNSPAN_CONTROL_PLANE_URL or --url');
   const [apiKey, tenantId] = [env('RUNSPAN_CONTROL_PLANE_KEY'), env('RUNSPAN_WORKSPACE_ID')];
-  const spellings = [...(env('RUNSPAN_CONTROL_PLANE_SPELLING')?.split(',') ?? []), ...spelling];
   return new ControlPlane({
     baseUrl,
-    spelling: Object.fromEntries(spellings.filter((text) => text.trim() !== '').map(spellingOf)) as Spelling,
+    spelling: Object.fromEntries(spelling.map(spellingOf)) as Spelling,
     allowInsecure: env('RUNSPAN_ALLOW_INSECURE') === 'true',
     ...(apiKey && { apiKey }),
     ...(tenantId && { tenantId }),

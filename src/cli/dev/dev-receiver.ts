@@ -3,7 +3,6 @@ import { RunspanError } from '../../base/errors.ts';
 import { messageOf } from '../../base/text.ts';
 import { isLoopback } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
-import { defined } from '../../payload/fields.ts';
 import { delay } from '../../platform/timers.ts';
 import { exportTrace } from '../../receiver/api/export/trace-export.ts';
 import type { Route } from '../../receiver/http/route.ts';
@@ -132,11 +131,6 @@ function actionRoutes({ host = '127.0.0.1', allowHost, allowService = [] }: OwnR
   return [...setRoutes(folder), ...rerunRoutes({ folder, allowed: allowService })];
 }
 
-/** The keys that the receiver requires: one to send and to read runs, and one that can only send. */
-export function receiverKeys(): { readonly readKey?: string; readonly writeKey?: string } {
-  return defined({ readKey: env('RUNSPAN_RECEIVER_KEY'), writeKey: env('RUNSPAN_RECEIVER_WRITE_KEY') });
-}
-
 /** Listens on the port, or on any free port if the port is in use and `mayMove` is true. */
 async function listenAt(
   port: number,
@@ -156,8 +150,7 @@ async function listenAt(
 /** Sends the runs that programs of ended commands left beside the store. Returns a function that stops sending. */
 function startSending(url: string, storePath: string | undefined): () => Promise<void> {
   if (storePath === undefined) return async () => {};
-  const { readKey, writeKey = readKey } = receiverKeys();
-  const target = { url, apiKey: writeKey, programId: newProgramId() };
+  const target = { url, apiKey: env('RUNSPAN_RECEIVER_KEY'), programId: newProgramId() };
   const send = (): Promise<void> =>
     sendLeftSpools(target, storePath).catch((error) =>
       diagnostics.error(`runs beside the store cannot be read: ${messageOf(error)}`),
@@ -173,8 +166,8 @@ function startSending(url: string, storePath: string | undefined): () => Promise
 }
 
 function receiverOptions({ host, allowHost, allowOrigin, strict }: OwnReceiverOptions): ReceiverOptions {
-  const { readKey, writeKey } = receiverKeys();
-  if (host !== undefined && !isLoopback(host) && readKey === undefined) {
+  const apiKey = env('RUNSPAN_RECEIVER_KEY');
+  if (host !== undefined && !isLoopback(host) && apiKey === undefined) {
     throw new UsageError(`--host ${host} requires RUNSPAN_RECEIVER_KEY with at least 16 characters`);
   }
   return {
@@ -182,14 +175,12 @@ function receiverOptions({ host, allowHost, allowOrigin, strict }: OwnReceiverOp
     allowedHosts: allowHost ?? [],
     allowedOrigins: allowOrigin ?? [],
     ...(host && { host }),
-    ...(readKey && { apiKey: readKey }),
-    ...(writeKey && { writeKey }),
+    ...(apiKey && { apiKey }),
   };
 }
 
 const OPTION_NAMES = {
   apiKey: 'RUNSPAN_RECEIVER_KEY',
-  writeKey: 'RUNSPAN_RECEIVER_WRITE_KEY',
   host: '--host',
   port: '--port',
 };

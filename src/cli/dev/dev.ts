@@ -5,7 +5,7 @@ import { RunspanError } from '../../base/errors.ts';
 import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import { isAtLeast } from '../../base/version.ts';
 import { isOrigin } from '../../config/checker.ts';
-import { environmentWith, variable } from '../../config/environment.ts';
+import { env, environmentWith, variable } from '../../config/environment.ts';
 import { delay } from '../../platform/timers.ts';
 import { HOST_NAME } from '../../receiver/receiver.ts';
 import { pagePath } from '../../run/page-path.ts';
@@ -30,7 +30,7 @@ import { drawTree, treeOptionsFor } from '../tree.ts';
 import { agentSettings, isAgent } from './agents.ts';
 import { type ChildCommand, childCommand, runChild } from './child.ts';
 import { withSpool } from './child-spool.ts';
-import { attachTo, type DevReceiver, openReceiver, receiverKeys, withDevNames } from './dev-receiver.ts';
+import { attachTo, type DevReceiver, openReceiver, withDevNames } from './dev-receiver.ts';
 import { hookVariables, nodeVersionFor, otlpHeaders } from './hook-variables.ts';
 import { registeredReceiver } from './registration.ts';
 import { TraceWatch } from './trace-watch.ts';
@@ -42,7 +42,6 @@ its traces are printed when it ends, unless --port, --store or --memory is given
 the exit code is then 1.
 
 If RUNSPAN_RECEIVER_KEY is set, the receiver requires this key to send and read runs.
-RUNSPAN_RECEIVER_WRITE_KEY adds a key that can only send runs.
 
 The command does not have to use runspan. NODE_OPTIONS loads runspan/register into its Node
 processes, which records model calls. The OTEL_EXPORTER_OTLP_* variables make other programs send
@@ -258,8 +257,7 @@ function mayBeStarting(error: unknown, waitedMs: number): boolean {
 /** Runs the command, waits for its last runs, and ends the runs that it left open. */
 async function runProgram(command: ChildCommand, receiver: DevReceiver, { options, warn }: Session): Promise<Ending> {
   const { url, programId, storePath } = receiver;
-  const { readKey, writeKey } = receiverKeys();
-  const apiKey = writeKey ?? readKey;
+  const apiKey = env('RUNSPAN_RECEIVER_KEY');
   const [name, ...args] = command;
   const agent = agentSettings(name, url, otlpHeaders(apiKey, programId), options.content === true);
   const hooks = agent?.variables ?? (await hookVariables(name, url, apiKey, programId, warn));
@@ -267,7 +265,7 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
   if (given !== undefined) warn(`${name} sends its telemetry to the receiver, not to ${given}`);
   if (agent === undefined && options.content) warn('--content has an effect only on claude and codex');
   const environment: NodeJS.ProcessEnv = {
-    ...environmentFor(url, programId, readKey, writeKey),
+    ...environmentFor(url, programId, apiKey),
     ...hooks,
     ...(options.withBody && { RUNSPAN_RECORD_BODY: 'true' }),
   };
@@ -319,9 +317,7 @@ function watchOf(receiver: DevReceiver, { options, command, stdout }: Session): 
 }
 
 function usageOf(url: string, file: string | undefined): string {
-  const { readKey, writeKey } = receiverKeys();
-  const kind = writeKey === undefined ? readKey && 'key' : 'write key';
-  const key = kind === undefined ? '' : ` and the ${kind} of the receiver as RUNSPAN_API_KEY`;
+  const key = env('RUNSPAN_RECEIVER_KEY') === undefined ? '' : ' and the key of the receiver as RUNSPAN_API_KEY';
   const where = file === undefined ? 'memory, until the receiver ends' : visible(file);
   return (
     `A program that loads runspan needs only RUNSPAN_ENDPOINT=${url}${key}\n` +

@@ -34,7 +34,7 @@ export async function hookVariables(
 
 /**
  * Returns OpenTelemetry's standard variables, or none if the user has set an OTLP endpoint. The receiver accepts no
- * metrics or logs, so both are turned off unless the user has set their exporters.
+ * metrics or logs, so both are turned off unless the user has set their OpenTelemetry exporters.
  */
 function otlpVariables(url: string, apiKey: string | undefined, programId: string): Record<string, string> {
   if (variable('OTEL_EXPORTER_OTLP_ENDPOINT') || variable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return {};

@@ -10,8 +10,7 @@ import { variablesInFiles } from '../doctor/project.ts';
  * Returns the environment for a command that uses runspan or the langsmith package. If the user has turned off
  * langsmith's tracing, it stays off, because langsmith and a runspan handler would both record each step.
  */
-export function environmentFor(url: string, programId: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
-  const apiKey = writeKey ?? readKey;
+export function environmentFor(url: string, programId: string, apiKey?: string): NodeJS.ProcessEnv {
   const isTurnedOff = LANGSMITH_TRACING.some((name) => env(name)?.toLowerCase() === 'false');
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
@@ -24,7 +23,6 @@ export function environmentFor(url: string, programId: string, readKey?: string,
     // The receiver is on this machine.
     RUNSPAN_EXCHANGES: env('RUNSPAN_EXCHANGES') ?? 'true',
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
-    ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
     // runspan reads this variable too. A program can still set RUNSPAN_PROJECT itself, for example from a file.
     LANGSMITH_PROJECT: projectFor(process.cwd()),
     LANGSMITH_ENDPOINT: url,

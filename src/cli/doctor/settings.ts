@@ -29,7 +29,6 @@ export function settingFindings(files: ReadonlyMap<string, string>): {
     // `resolveSettings` validates these settings only for some endpoints, so they are validated here.
     durabilityOf({});
     flag('allowInsecure', undefined, false);
-    flag('compress', undefined, true);
   });
   const services = settings?.capture.replication?.endpoints.length ?? 0;
   const findings = Object.entries(SETTINGS).flatMap(([name, { kind = 'secret', variables }]) => {

@@ -1,5 +1,4 @@
 import { ignoreErrors } from '../../base/guard.ts';
-import { setTimer } from '../../platform/timers.ts';
 import type { ClaimedSegment, OwnerFolder } from './directory.ts';
 import { appendWhole, createFile, isDeleted, reopenFile } from './fs.ts';
 import type { RunName, SpooledRecord } from './segment.ts';
@@ -39,9 +38,6 @@ const CLOSED = -1;
 export interface SegmentFilesOptions {
   readonly folder: OwnerFolder;
   readonly monotonicMs: () => number;
-  /** Interval at which written data is synced to disk, in milliseconds. */
-  readonly syncEveryMs: number | undefined;
-  readonly syncFailed: (problem: Error) => void;
 }
 
 /** Creates, writes, counts and deletes the segment files of this process. */
@@ -49,8 +45,6 @@ export class SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #all = new Set<StoredSegment>();
   #sequence = 0;
-  readonly #unsynced = new Set<StoredSegment>();
-  #syncTimer: NodeJS.Timeout | undefined;
   bytes = 0;
   /** Segment files waiting to be read, oldest first. */
   readonly unread: Set<StoredSegment> = new Set();
@@ -92,34 +86,21 @@ export class SegmentFiles {
 
   /** Appends all bytes, or throws a file-system error and appends nothing. A closed file is opened for this write. */
   append(segment: StoredSegment, bytes: Uint8Array): void {
-    const { folder, syncEveryMs } = this.#options;
-    const { fs } = folder;
+    const { fs } = this.#options.folder;
     const isClosed = segment.fd === CLOSED;
     if (isClosed) segment.fd = reopenFile(fs, segment.path);
     try {
       appendWhole(fs, segment.fd, segment.bytes, bytes);
       segment.bytes += bytes.byteLength;
       this.bytes += bytes.byteLength;
-      if (syncEveryMs !== undefined) this.#syncLater(segment, syncEveryMs);
     } finally {
       if (isClosed) this.close(segment);
     }
   }
 
-  #syncLater(segment: StoredSegment, syncEveryMs: number): void {
-    this.#unsynced.add(segment);
-    this.#syncTimer ??= setTimer(() => {
-      this.#syncTimer = undefined;
-      for (const written of this.#unsynced) this.#sync(written, () => {});
-    }, syncEveryMs).unref();
-  }
-
   /** Closes the file. Errors are ignored, because the operating system has already received all data. */
   close(segment: StoredSegment): void {
-    const { fd } = segment;
-    const close = (): void => void ignoreErrors(() => this.#options.folder.fs.closeSync(fd));
-    if (this.#unsynced.has(segment)) this.#sync(segment, close);
-    else close();
+    ignoreErrors(() => this.#options.folder.fs.closeSync(segment.fd));
     segment.fd = CLOSED;
   }
 
@@ -144,13 +125,5 @@ export class SegmentFiles {
   forget(segment: StoredSegment): void {
     if (this.#all.delete(segment)) this.bytes -= segment.bytes;
     this.unread.delete(segment);
-  }
-
-  #sync(segment: StoredSegment, done: () => void): void {
-    this.#unsynced.delete(segment);
-    this.#options.folder.fs.fdatasync(segment.fd, (problem) => {
-      if (problem !== null) this.#options.syncFailed(problem);
-      done();
-    });
   }
 }

@@ -27,7 +27,6 @@ export interface SpoolOptions extends Destination {
   /** Maximum size of all segment files, in bytes. Includes files taken over from other processes. */
   readonly bytesMax: number;
   readonly ageMaxMs: number;
-  readonly syncEveryMs?: number | undefined;
   readonly fs?: SpoolFs;
   readonly wallMs?: () => number;
   readonly monotonicMs?: () => number;
@@ -53,12 +52,7 @@ export class Spool {
     const { fs = systemFs, wallMs = wallNowMs, monotonicMs = monotonicNowMs, spoolDir, spoolDestination } = options;
     this.#options = { ...options, wallMs, monotonicMs };
     this.#folder = new OwnerFolder(fs, spoolDir, spoolDestination ?? destinationHash(options), wallMs);
-    this.#segments = new SegmentFiles({
-      folder: this.#folder,
-      monotonicMs,
-      syncEveryMs: options.syncEveryMs,
-      syncFailed: (problem) => this.#warn('sync', problem, 'written records may be lost if the machine loses power'),
-    });
+    this.#segments = new SegmentFiles({ folder: this.#folder, monotonicMs });
   }
 
   get bytes(): number {
@@ -284,7 +278,7 @@ export class Spool {
     this.#warn('write', thrown, WRITE_CONSEQUENCE);
   }
 
-  #warn(verb: 'read' | 'write' | 'sync', thrown: unknown, consequence: string): void {
+  #warn(verb: 'read' | 'write', thrown: unknown, consequence: string): void {
     const { spoolDir, destinationPath } = this.#folder;
     const problem =
       thrown instanceof UnsafeFolder

@@ -108,7 +108,7 @@ export class RunspanBridge {
   /** Returns undefined if the span is known, or tracing is off. */
   #start(span: Span, startUs?: number): OpenSpan | undefined {
     const { id, type, parentSpanId = '', name: title, attributes = {}, metadata = {}, tags = [], input } = span;
-    // A bridge that is also an exporter gets each event twice.
+    // A bridge that is also in Mastra's `exporters` gets each event twice.
     const shared = this.#options;
     if (shared === undefined || this.#spans.has(id)) return undefined;
     const parent = this.#spans.find(parentSpanId);

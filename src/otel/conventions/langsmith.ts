@@ -37,7 +37,7 @@ export const langSmith: Vocabulary = {
     METADATA,
     // Headers may contain API keys.
     'langsmith.request.headers',
-    // LangSmith's exporter uses the following attributes internally.
+    // LangSmith's OpenTelemetry exporter uses the following attributes internally.
     'langsmith.traceable',
     'langsmith.is_root',
     'langsmith.traceable_parent_otel_span_id',

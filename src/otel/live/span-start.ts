@@ -39,8 +39,7 @@ export interface SpanStart {
 export function inRequest(start: SpanStart): SpanStart {
   const { isAboveRequest, sink: exporter, project } = start;
   if (isAboveRequest === true) return start;
-  const call = typeof project === 'object' ? { exporter, projectId: project.id } : { exporter, project };
-  const { parent } = placement(call, start.parent);
+  const { parent } = placement({ exporter, project }, start.parent);
   return parent === start.parent ? start : { ...start, parent };
 }
 
@@ -69,9 +68,7 @@ export function optionsOf(
   startUs: number,
   { parent, sink, baggage }: SpanStart,
 ): StartOptions {
-  const options: StartOptions = { name: runNameOf(span.name), id, startUs, hiding: refusedContent(span) };
-  if (typeof project === 'string') options.project = project;
-  else options.projectId = project.id;
+  const options: StartOptions = { name: runNameOf(span.name), id, project, startUs, hiding: refusedContent(span) };
   if (baggage !== undefined) options.metadata = notInherited(baggage, inheritedFrom(parent, sink).metadata);
   return options;
 }

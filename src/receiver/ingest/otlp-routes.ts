@@ -37,7 +37,7 @@ const SIGNALS: readonly Signal[] = [
   { name: 'metrics', request: 'ExportMetricsServiceRequest', rejected: 'rejectedDataPoints', ingest: ignoreMetrics },
 ];
 
-/** LangSmith documents the prefix `/otel`, and some exporters send a slash at the end. */
+/** LangSmith documents the prefix `/otel`, and some OpenTelemetry exporters send a slash at the end. */
 export const otlpRoutes: readonly Route[] = SIGNALS.flatMap((signal) =>
   ['', '/otel'].flatMap((prefix) =>
     ['', '/'].map((end): Route => {
@@ -92,7 +92,7 @@ async function receive(call: Call, signal: Signal): Promise<RouteResponse> {
   }
 }
 
-/** Exporters send metrics to the same endpoint. A refusal would make them report an error for each request. */
+/** OpenTelemetry exporters send metrics to the same endpoint. A refusal would make them report an error for each request. */
 async function ignoreMetrics({ metrics }: Call): Promise<PartialSuccess> {
   metrics.ignoredMetrics += 1;
   diagnostics.warnOnce('metrics', 'the receiver accepts the metrics of OpenTelemetry, but stores none; logged once');

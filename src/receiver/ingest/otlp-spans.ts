@@ -20,7 +20,7 @@ import {
   type Warn,
 } from './otlp-values.ts';
 
-/** Exporters send up to 512 spans by default, and collectors up to 8192. Neither splits a rejected request. */
+/** OpenTelemetry exporters send up to 512 spans by default, and collectors up to 8192. Neither splits a rejected request. */
 const SPANS_MAX = 10_000;
 
 export interface OtlpSpan {

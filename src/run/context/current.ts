@@ -5,7 +5,7 @@ import { shared } from '../../base/shared.ts';
 import { callReplacementsBy } from '../../payload/redaction/redact.ts';
 import { createStorage } from '../../platform/node.ts';
 import type { EncodedRun } from '../encoded-run.ts';
-import { type Hiding, hiddenByEither } from '../run-options.ts';
+import { type Hiding, hiddenByEither, type RunOptions } from '../run-options.ts';
 import { type EncodedFields, mayRecord, type RunSink } from '../sink.ts';
 import {
   heldRateOf,
@@ -81,7 +81,7 @@ export interface SpanSource {
 }
 
 /** The first call of an incoming request. The request's run is recorded in the project of this call. */
-export type FirstCall = Readonly<Partial<Record<'project' | 'projectId', string | undefined>>>;
+export type FirstCall = Readonly<Pick<RunOptions, 'project'>>;
 
 /** Gives access to the runs of incoming requests, without importing `register/`. */
 export interface RequestSource {
@@ -206,7 +206,7 @@ export function sampledBy(span: object, context: RunContext | undefined, exporte
   const { traceFlags = SAMPLED } = sources.spans?.traceOf(span) ?? {};
   if ((traceFlags & SAMPLED) !== 0 || heldRateOf(context) !== undefined) return context;
   const sink = sinkOf(context, exporter);
-  if (sink === undefined || sink.capture.otelSampling === false) return context;
+  if (sink === undefined) return context;
   // If a recorded span has no run, a filter or a missing span processor is the cause. Traces inside the span are held.
   const isBelowHeld = sink.hold && startsTrace(context) && (span as { isRecording?(): boolean }).isRecording?.();
   return isBelowHeld === true ? { ...(context ?? rootContext), heldRate: Number.NaN } : leftOutContext(context);

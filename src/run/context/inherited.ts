@@ -38,11 +38,10 @@ export function urlOf(context: RunContext | undefined): string | undefined {
  * keep the fields from `withContext`.
  */
 export function inheritedFrom(parent: RunContext | undefined, sink: RunSink | undefined): EncodedFields {
-  const defaults = sink?.capture.defaults ?? rootContext;
-  if (parent === undefined) return defaults;
+  if (parent === undefined) return rootContext;
   const owner = ownerOf(parent);
   const isInherited = parent.id !== undefined && (owner === undefined || owner.sink === sink);
-  const inherited = isInherited ? parent : defaults;
+  const inherited = isInherited ? parent : rootContext;
   const added = isInherited ? parent.added : parent.fields;
   if (added === undefined || sink === undefined) return inherited;
   const { payload } = sink.capture;

@@ -85,10 +85,9 @@ export class RemoteRun {
     const { tags, metadata, spanIds, sampled, heldRate, ...others } = this.#inherited;
     const isHeld = heldRate !== undefined && sink.hold !== undefined;
     const sampling = isHeld ? { sampled: true, heldRate } : { sampled };
-    const defaults = sink.capture.defaults?.metadata;
     const shown = {
       tags: withTags(undefined, tags, payload),
-      metadata: metadata === undefined ? defaults : withMetadata(defaults, metadata, payload),
+      metadata: metadata && withMetadata(undefined, metadata, payload),
     };
     return remoteContext({ id, traceId, dottedOrder, ...others, ...sampling, ...shown }, sink, spanIds);
   }

@@ -7,7 +7,7 @@ import { type RunContext, SAMPLED as SAMPLED_FLAG, type SpanIds } from '../conte
 import { spanTraceId, untraced } from '../context/current.ts';
 import { type HeldTrace, projectText } from '../encoded-run.ts';
 import { newRunId } from '../ids.ts';
-import { projectIn, type RunOptions } from '../run-options.ts';
+import type { RunOptions } from '../run-options.ts';
 import type { Capturing, SamplingDecision, TraceStart } from '../sink.ts';
 
 /**
@@ -39,7 +39,7 @@ const LEFT_OUT: SamplingResult = { isSampled: false, id: undefined };
  * `span` contains the ids of the span, if the run is that of a span.
  */
 export function sample(
-  run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId' | 'root'>,
+  run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'root'>,
   parent: RunContext | undefined,
   sink: Capturing | undefined,
   span?: Pick<SpanIds, 'traceId' | 'traceFlags'>,
@@ -49,13 +49,13 @@ export function sample(
   if (held !== undefined) return held.state === 'leftOut' ? LEFT_OUT : { ...SAMPLED, hold: () => held };
   if (heldRate !== undefined && parentId !== undefined) return heldOrLeftOut(undefined, heldRate, sink);
   if (sink === undefined || parentId !== undefined) return SAMPLED;
-  const { sampling: decide, otelSampling } = sink.capture;
+  const { sampling: decide } = sink.capture;
   const isSpanSampled = heldRate === undefined && (span === undefined || (span.traceFlags & SAMPLED_FLAG) !== 0);
   if (decide === undefined) return isSpanSampled ? SAMPLED : heldOrLeftOut(undefined, Number.NaN, sink);
-  const spanTrace = span?.traceId ?? (run.root === true || otelSampling === false ? undefined : spanTraceId());
+  const spanTrace = span?.traceId ?? (run.root === true ? undefined : spanTraceId());
   const traceId = spanTrace ?? run.id?.toLowerCase() ?? newRunId(clock.nowUs());
   const { name, runType = 'chain' } = run;
-  const project = projectText(projectIn(run) ?? sink.capture.project);
+  const project = projectText(run.project ?? sink.capture.project);
   const id = spanTrace === undefined ? traceId : undefined;
   const decision = decide({ traceId, name, runType, project });
   if (decision === false) return { isSampled: false, id };
