@@ -1,12 +1,8 @@
 // Answers questions until it is killed, and reports each question's number as soon as its call has returned.
 // Environment variables set the endpoint and write every run to disk first.
-import { configure, traceable } from 'runspan';
+import { traceable } from 'runspan';
 
 const [first, last] = process.argv.slice(2).map(Number);
-// When the program ends normally, it delivers all remaining runs within this time, including those that another process
-// left.
-configure({ limits: { exitFlushMs: 10_000 } });
-
 const answer = traceable(
   async ({ n }) => {
     await new Promise(setImmediate);
@@ -19,4 +15,5 @@ for (let n = first; n <= last; n++) {
   await answer({ n });
   await new Promise((resolve) => process.send(n, resolve));
 }
+// The program ends normally, and first delivers all remaining runs, also those that another process left, for up to 2 s.
 process.disconnect();

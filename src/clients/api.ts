@@ -84,7 +84,7 @@ export class Api {
   readonly timeoutMs: number;
 
   constructor(options: ApiOptions) {
-    const { url, timeoutMs = 60_000, connectTimeoutMs = 5_000, dispatcher, fetch, headers, secrets = [] } = options;
+    const { url, timeoutMs = 60_000, connectTimeoutMs, dispatcher, fetch, headers, secrets = [] } = options;
     this.#options = options;
     this.timeoutMs = timeoutMs;
     this.#secrets = new Secrets([...secrets, ...secretsIn(headers)]);

@@ -126,6 +126,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+export const TEXT: Check = ['a non-empty string', (value) => typeof value === 'string' && value !== ''];
 export const TRUE_OR_FALSE: Check = ['true or false', (value) => typeof value === 'boolean'];
 
 export const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];

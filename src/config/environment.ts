@@ -1,16 +1,16 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { ignoreErrors } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import { environment } from '../platform/node.ts';
+import { isObject, withoutPrototype } from './checker.ts';
+import type { Tuning } from './limits.ts';
 import { SETTINGS, type SettingVariable } from './settings.ts';
 
 /** runspan's own environment variables that no setting has. */
 const OTHERS = [
-  'RUNSPAN_PROGRAM',
+  'RUNSPAN_DEV',
   'RUNSPAN_INSTRUMENTATIONS',
-  'RUNSPAN_EXCHANGES',
   'RUNSPAN_REPLAY',
-  'RUNSPAN_SET_REPORT',
-  'RUNSPAN_SET_LIVE',
-  'RUNSPAN_RECORD_BODY',
   'RUNSPAN_STORE',
   'RUNSPAN_RECEIVER_KEY',
   'RUNSPAN_CONTROL_PLANE_URL',
@@ -64,7 +64,7 @@ export const LANGSMITH_TRACING: readonly EnvironmentName[] = [
   'LANGCHAIN_TRACING',
 ];
 
-export const LANGSMITH_DEFAULT_ENDPOINT = 'https://api.smith.langchain.com';
+export const LANGSMITH_DEFAULT_URL = 'https://api.smith.langchain.com';
 
 export function langsmithEnv(name: LangsmithName): string | undefined {
   return env(`LANGSMITH_${name}`) ?? env(`LANGCHAIN_${name}`);
@@ -117,4 +117,34 @@ export function exporterVariables(): string {
 /** Returns the environment variables for a child process. Variables set to `undefined` are omitted. */
 export function environmentWith(variables: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
   return { ...environment(), ...variables };
+}
+
+/** What `runspan dev`, `runspan test` and runspan's own tests hand to the programs that they start. */
+export interface DevEnv {
+  /** Id that is sent in the header `x-runspan-program`, by which the receiver finds the runs of a command. */
+  readonly program?: string;
+  /** Whether requests and responses of model calls are attached to their runs. */
+  readonly exchanges?: boolean;
+  /** Whether the bodies of incoming HTTP requests are attached to their runs. */
+  readonly recordBody?: boolean;
+  /** Replaces the default of `limits.startDelayMs`. */
+  readonly startDelayMs?: number;
+  /** File to which `runSet` appends the results of its cases. */
+  readonly setReport?: string;
+  /** Whether `runSet` runs all examples, and sends their model calls. */
+  readonly setLive?: boolean;
+  /** Limits of the programs that runspan's own tests start. */
+  readonly limits?: Partial<Tuning>;
+}
+
+/** Returns the values of `RUNSPAN_DEV`. Another value than a JSON object is logged and ignored. */
+export function devEnv(): DevEnv {
+  const given: unknown = ignoreErrors(() => JSON.parse(env('RUNSPAN_DEV') ?? '{}'));
+  if (!isObject(given)) diagnostics.warnOnce('RUNSPAN_DEV', 'configuration: RUNSPAN_DEV is no JSON object.');
+  return withoutPrototype(isObject(given) ? given : {});
+}
+
+/** Returns `RUNSPAN_DEV` for a child process, with the values of this process where `settings` has none. */
+export function devVariable(settings: DevEnv): { readonly RUNSPAN_DEV: string } {
+  return { RUNSPAN_DEV: JSON.stringify({ ...devEnv(), ...settings }) };
 }

@@ -21,13 +21,14 @@ import {
   FUNCTION,
   isLoopback,
   reportedOptions,
+  TEXT,
   TRUE_OR_FALSE,
   wholeFrom,
   withoutPrototype,
 } from './checker.ts';
-import { env } from './environment.ts';
+import { devEnv, env } from './environment.ts';
 import type { Hiding } from './foreign-options.ts';
-import { defaultLimits, type Limits } from './limits.ts';
+import { defaultLimits, defaultTuning, type Limits, type Tuning } from './limits.ts';
 import { type OtlpSettings, otlpServiceOptions, otlpSettings, PROTOCOLS, type Protocol } from './otlp.ts';
 import { type HeaderFields, type Service, serviceOf } from './service.ts';
 import type { SettingName } from './settings.ts';
@@ -149,7 +150,7 @@ export interface ConfigureOptions extends RunHooks {
   onDrop?: OnDrop;
   /**
    * Set to `true` to deliver queued runs on SIGTERM, SIGINT or SIGHUP before the process ends. Delivery takes at most
-   * `limits.exitFlushMs`. A second signal ends the process immediately. Has no effect in worker threads, on Windows, or
+   * 2 seconds. A second signal ends the process immediately. Has no effect in worker threads, on Windows, or
    * if the application listens for the signal.
    *
    * @default false; for SIGTERM, true with `runspan/register` on Node
@@ -173,7 +174,7 @@ export interface Settings extends Service {
   readonly spoolDestination?: string;
   /** Set if runs are sent as OpenTelemetry spans. */
   readonly otlp?: OtlpSettings | undefined;
-  readonly limits: Limits;
+  readonly limits: Limits & Tuning;
   readonly capture: CapturePolicy;
   /** Whether large requests are compressed, if the service accepts it. */
   readonly compress: boolean;
@@ -185,7 +186,6 @@ export interface Settings extends Service {
   readonly signals: readonly NodeJS.Signals[];
 }
 
-const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
 /** Accepts any value. Used for options that are validated elsewhere. */
 const LATER: Check = ['valid', () => true];
 
@@ -209,7 +209,7 @@ const CHECKS: Checks<ConfigureOptions> = {
   ],
   allowInsecure: LATER,
   durability: [DURABILITIES.join(', '), (value) => DURABILITIES.includes(value)],
-  spoolDir: ['a folder', isText],
+  spoolDir: ['a folder', TEXT[1]],
   limits: LATER,
   headers: LATER,
   dispatcher: ['an undici dispatcher', (value) => typeof (value as Partial<Dispatcher> | null)?.request === 'function'],
@@ -321,7 +321,6 @@ function captureOf(options: ConfigureOptions, limits: Limits & Hiding): CaptureP
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
     keep: keepRules(options.keep ?? fromEnvironment<KeepRule[]>('keep', CHECKS.keep, listIn) ?? []),
-    streamIdleMs: limits.streamIdleMs,
     propagateTo: propagateToOf(options),
     hooks: definedOrNone({ onStart: options.onStart, onEnd: options.onEnd }),
   };
@@ -362,10 +361,8 @@ const LIMIT_CHECKS = Object.fromEntries(
   }),
 ) as unknown as Checks<Limits>;
 
-function limitsOf(given: unknown = {}): Limits & Hiding {
-  const [, isDelay] = LIMIT_CHECKS.startDelayMs;
-  // The command `runspan dev` sets this variable for the program that it runs.
-  const delayMs = fromEnvironment<number>('limits.startDelayMs', ['a whole number of milliseconds', isDelay], Number);
+function limitsOf(given: unknown = {}): Limits & Tuning & Hiding {
+  const { startDelayMs = defaultLimits.startDelayMs, limits: tuning } = devEnv();
   const limits = reportedOptions(given, LIMIT_CHECKS, (line) => complain(line), 'limits.');
-  return withoutPrototype({ ...defaultLimits, ...(delayMs !== undefined && { startDelayMs: delayMs }), ...limits });
+  return withoutPrototype({ ...defaultLimits, startDelayMs, ...defaultTuning, ...tuning, ...limits });
 }

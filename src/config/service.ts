@@ -10,7 +10,7 @@ import { types } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { untraced } from '../run/context/current.ts';
 import { endpointProblem, isHeaderKey, isLoopback, KEY_CHARACTERS_MAX, shownAddress } from './checker.ts';
-import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag, usesLangsmithService } from './environment.ts';
+import { devEnv, env, LANGSMITH_DEFAULT_URL, langsmithEnv, parseFlag, usesLangsmithService } from './environment.ts';
 import { type RunsEndpoint, runsEndpoints } from './runs-endpoints.ts';
 import { complain, flag } from './variables.ts';
 
@@ -92,9 +92,8 @@ export function serviceOf(options: ServiceOptions, isForProcess = true, hasRoute
     complain('the workspace id is ignored, because it has characters that a header cannot contain', 'workspaceId');
   }
   if (typeof sent.apiKey === 'string') headers['x-api-key'] = sent.apiKey;
-  // The command `runspan dev` sets this variable for the program that it runs.
-  const program = env('RUNSPAN_PROGRAM');
-  if (program !== undefined && isHeaderKey(program) && isSameOrigin(origin, env('RUNSPAN_ENDPOINT') ?? '')) {
+  const { program } = devEnv();
+  if (typeof program === 'string' && isHeaderKey(program) && isSameOrigin(origin, env('RUNSPAN_ENDPOINT') ?? '')) {
     headers['x-runspan-program'] = program;
   }
   conceal([...Object.values(custom), ...(typeof apiKey === 'string' ? [apiKey] : [])]);
@@ -219,7 +218,7 @@ export function langsmithAddress(): Address & { readonly apiKey: string | undefi
   const endpoints = runsEndpoints();
   const [first] = endpoints;
   if (first === undefined) {
-    return { endpoint: endpoint ?? (apiKey && LANGSMITH_DEFAULT_ENDPOINT), apiKey, workspaceId };
+    return { endpoint: endpoint ?? (apiKey && LANGSMITH_DEFAULT_URL), apiKey, workspaceId };
   }
   if (endpoint !== undefined)
     complain('LANGSMITH_RUNS_ENDPOINTS is set, so LANGSMITH_ENDPOINT is not used', 'endpoint');

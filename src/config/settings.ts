@@ -24,7 +24,6 @@ const TABLE = {
   allowInsecure: { own: 'ALLOW_INSECURE', kind: 'word', otherwise: 'false' },
   durability: { own: 'DURABILITY', kind: 'word', otherwise: 'memory, or spill with runspan/register' },
   spoolDir: { own: 'SPOOL_DIR', kind: 'text', otherwise: 'in the home folder' },
-  'limits.startDelayMs': { own: 'START_DELAY_MS', kind: 'word', otherwise: '2000' },
   log: { own: 'LOG', kind: 'word', otherwise: 'warn' },
 } as const;
 

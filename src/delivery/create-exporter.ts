@@ -58,7 +58,7 @@ export function exporterFor(
   const info = new ServiceInfo(otlp === undefined ? client : undefined, batch, requestBytesMax, monotonicMs);
   const encoder: RunEncoder = otlp === undefined ? multipartEncoder : otlpEncoder(otlp);
   const ingest = ingestWith(client, ledger, endpoint, monotonicMs, encoder.fieldsIn);
-  const simple = otlp === undefined ? new SimpleIngestion({ ...time, ...limits, ingest }) : undefined;
+  const simple = otlp === undefined ? new SimpleIngestion({ ...time, ingest }) : undefined;
   const isLeft = durability !== 'memory' && settings.headers['x-runspan-program'] === undefined;
   const exporter = new Exporter({
     ...time,

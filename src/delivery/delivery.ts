@@ -21,7 +21,7 @@ import type { Segment } from './spool/spool.ts';
  *   batch that is being sent or waits for a retry.
  * - A `whole` run that `SlabWriter` has written is `settled`, and its slab is in delivery instead.
  * - `posted`: the run is still open, and no part of it waits. With OTLP, runs begin in this stage, without a post.
- * - `incomplete`: the run is still open, but is sent with an end, because `limits.openRuns` or `limits.openRunAgeMs` was
+ * - `incomplete`: the run is still open, but is sent with an end, because `openRuns` or `openRunAgeMs` was
  *   reached, or the exporter or the process ends.
  * - `held`: the run has ended, but a batch still contains its start. The run's end is sent after the service accepts
  *   the start.

@@ -1,4 +1,4 @@
-import type { Limits } from '../config/limits.ts';
+import type { Limits, Tuning } from '../config/limits.ts';
 import type { CapturePolicy, RunPlace } from '../run/sink.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { DropNotice, Ledger } from './ledger.ts';
@@ -9,7 +9,7 @@ import type { ServiceInfo } from './wire/service-info.ts';
 
 export interface ExporterParts {
   readonly capture: CapturePolicy;
-  readonly limits: Limits;
+  readonly limits: Limits & Tuning;
   readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
   readonly info: ServiceInfo;
   /** Whether the start of a run may be sent before its end. */

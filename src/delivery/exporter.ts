@@ -377,7 +377,7 @@ export class Exporter implements RunSink {
     if (oldest === undefined) return;
     diagnostics.warnOnce(
       'incomplete',
-      'an open run exceeds limits.openRunAgeMs or limits.openRuns and is sent as incomplete; logged once',
+      'a run is open for an hour, or more than 10,000 runs are open, and the oldest is sent as incomplete; logged once',
     );
     this.#states.sendIncomplete(oldest, { endTime: isoTimestamp(clock.nowUs()), error: INCOMPLETE });
   }

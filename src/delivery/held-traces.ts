@@ -90,7 +90,7 @@ export class HeldTraces {
     if (trace.state === 'kept') return;
     diagnostics.warnOnce(
       'held traces',
-      'a trace is left out before its end, because `keep` holds at most 10,000 runs and 16 MiB, each for at most limits.openRunAgeMs; logged once',
+      'a trace is left out before its end, because `keep` holds at most 10,000 runs and 16 MiB, each for at most an hour; logged once',
     );
   }
 }

@@ -1,3 +1,4 @@
+import type { Tuning } from '../config/limits.ts';
 import { backoffMs, probeDelayMs } from '../http/retry.ts';
 
 /**
@@ -97,11 +98,7 @@ export function decide({ failure, runs, evidence, strikes, loneFailures, isClose
   };
 }
 
-export interface BackOff {
-  readonly retryDelayMs: number;
-  readonly retryDelayMaxMs: number;
-  readonly random: () => number;
-}
+export type BackOff = Pick<Tuning, 'retryDelayMs' | 'retryDelayMaxMs'> & { readonly random: () => number };
 
 /** Returns the delay before the next probe, in milliseconds. `probes` have failed since the last accepted request. */
 export function delayMs(failure: Failure, probes: number, { random, retryDelayMs, retryDelayMaxMs }: BackOff): number {

@@ -10,7 +10,7 @@ import { markProxyError } from './failure.ts';
 
 export interface ConnectionOptions {
   readonly endpoint: URL;
-  readonly connectTimeoutMs: number;
+  readonly connectTimeoutMs?: number | undefined;
   readonly requestTimeoutMs: number;
   readonly proxies?: Proxies | undefined;
   /**
@@ -28,7 +28,7 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
       'the undici of this runtime cannot send requests, so delivery is off; use Node.js 20.19 or later',
     );
   }
-  const { endpoint, connectTimeoutMs, requestTimeoutMs, proxies, holdsProcess = false } = options;
+  const { endpoint, connectTimeoutMs = 5_000, requestTimeoutMs, proxies, holdsProcess = false } = options;
   const timeouts = { headersTimeout: requestTimeoutMs, bodyTimeout: requestTimeoutMs };
   const connect = buildConnector({ timeout: connectTimeoutMs });
   const poolOf = (origin: string | URL, given: object, isToProxy = false): Pool => {

@@ -12,9 +12,8 @@ export interface PayloadRules extends PayloadLimits {
   readonly isLangSmith?: true;
 }
 
-export function payloadRules(limits: Limits, redaction: Redaction | undefined): PayloadRules {
-  const { payloadDepth: depth, payloadWidth: width, payloadNodes: nodes, payloadBytes: bytes } = limits;
-  return { depth, width, nodes, bytes, redaction };
+export function payloadRules({ payloadCharacters: bytes }: Limits, redaction: Redaction | undefined): PayloadRules {
+  return { depth: 64, width: 10_000, nodes: 100_000, bytes, redaction };
 }
 
 /** Share of the kept characters that come from the start of a truncated text. The rest come from the end. */

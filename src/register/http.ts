@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { makeSlot } from '../base/slot.ts';
-import { env, parseFlag } from '../config/environment.ts';
+import { devEnv, env } from '../config/environment.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { abandonment } from '../instrument/results/observer.ts';
 import { changesPayloads } from '../integrations/fetch/exchange.ts';
@@ -56,7 +56,7 @@ export const http: Instrumentation = {
   start() {
     if (runtime.runtime !== 'node' || PLATFORMS.some((name) => env(name) !== undefined)) return;
     const { subscribe } = nodeModule('node:diagnostics_channel');
-    const keepsBodies = parseFlag(env('RUNSPAN_RECORD_BODY')) === true;
+    const keepsBodies = devEnv().recordBody === true;
     subscribe('http.server.request.start', (message) => {
       const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
       const incoming: Incoming = {

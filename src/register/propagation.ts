@@ -2,7 +2,7 @@ import type { ClientRequest } from 'node:http';
 import { guard } from '../base/guard.ts';
 import { ownRequests } from '../base/own-requests.ts';
 import { isLoopback } from '../config/checker.ts';
-import { env } from '../config/environment.ts';
+import { devEnv, env } from '../config/environment.ts';
 import { isSameOrigin } from '../config/service.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import type { Method } from '../instrument/results/observer.ts';
@@ -74,8 +74,7 @@ function observe(message: unknown): void {
   guard(PLACE, () => addToFirst(fieldsOf(message).request as UndiciRequest));
 }
 
-/** `runspan dev` sets this variable for the program that it runs. */
-const isDev = (): boolean => env('RUNSPAN_PROGRAM') !== undefined;
+const isDev = (): boolean => devEnv().program !== undefined;
 
 /** Returns undefined if tracing is off, or if no request may get headers. */
 function currentMark(): Mark | undefined {

@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreErrors } from '../base/guard.ts';
-import { env } from '../config/environment.ts';
+import { devEnv, env } from '../config/environment.ts';
 import { setDefaults } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { defineOwn, type Method } from '../instrument/results/observer.ts';
@@ -133,7 +133,7 @@ if (started.length > 0) {
     // The program cannot call `shutdown` before it crashes, or when its container is stopped.
     setDefaults({ durability: 'spill', signals: ['SIGTERM'] });
     // Outside `runspan dev`, arguments are not recorded, because they may contain any data.
-    const argv = env('RUNSPAN_PROGRAM') !== undefined || process.argv.length === 2 ? [...process.argv] : [];
+    const argv = devEnv().program !== undefined || process.argv.length === 2 ? [...process.argv] : [];
     // The working directory may have been deleted.
     const folder = ignoreErrors(() => process.cwd());
     if (folder !== undefined) addToRuntime(() => ({ entry: entryOf(argv, process.execArgv, folder) }));

@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { RunspanError } from '../base/errors.ts';
 import { ignoreErrors } from '../base/guard.ts';
 import { firstLine, messageOf, safeText, shown, visible } from '../base/text.ts';
-import { env, parseFlag } from '../config/environment.ts';
+import { devEnv } from '../config/environment.ts';
 import { isFields } from '../payload/fields.ts';
 import { secretPatterns } from '../payload/redaction/patterns.ts';
 import { redact, shownText } from '../payload/redaction/redact.ts';
@@ -55,7 +55,7 @@ type Score = { readonly name: string; readonly value: boolean | number; readonly
  * started the test, the command judges the results instead.
  */
 export async function runSet(name: string, options: SetOptions): Promise<void> {
-  const [file, isLive] = [env('RUNSPAN_SET_REPORT'), parseFlag(env('RUNSPAN_SET_LIVE')) === true];
+  const { setReport: file, setLive: isLive = false } = devEnv();
   const results = new Map<string, CaseResult>();
   for (const score of Object.keys(options.scores))
     if (!/^[\w.-]+$/.test(score))

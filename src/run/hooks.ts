@@ -53,7 +53,7 @@ export interface HookedRun {
   set(changes: RunChanges): void;
   /**
    * Records an event with the current time and a copy of `data`. A run keeps at most 10,000 events with at most
-   * `limits.payloadBytes` characters in total. Further events are dropped and counted in
+   * `limits.payloadCharacters` characters in total. Further events are dropped and counted in
    * `extra.metadata.dropped_events`.
    */
   event(name: string, data?: Fields): void;

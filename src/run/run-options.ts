@@ -115,9 +115,7 @@ export interface RunOptions extends RunHooks, ThreadOptions {
  * Options of the functions that trace an SDK, such as `wrapOpenAI`, and of the adapters for LangChain and Mastra. Every
  * option is optional, and applies to all runs of the wrapper. Unknown and invalid options are logged and ignored.
  */
-export interface WrapOptions
-  extends ThreadOptions,
-    Partial<Pick<RunOptions, 'tags' | 'project' | 'exporter'>> {
+export interface WrapOptions extends ThreadOptions, Partial<Pick<RunOptions, 'tags' | 'project' | 'exporter'>> {
   /**
    * Name of the outermost run of each call, for example of `generateText`, of a query, or of a model call outside of
    * `runTools`. The runs of model calls and tools below it keep their names.

@@ -21,17 +21,20 @@ export interface CapturePolicy extends AttachmentPolicy {
   /** Whether headers for other processes contain no metadata. */
   readonly hidesMetadata?: boolean;
   /** Decides which traces are recorded. Undefined if every trace is recorded. */
-  readonly sampling: SamplingDecision | undefined;
+  readonly sampling?: SamplingDecision | undefined;
   /** Selects the traces that are sent although the sample rate drops them. */
   readonly keep?: KeepRules | undefined;
-  /** Time without a read after which a stream is treated as abandoned, in milliseconds. */
-  readonly streamIdleMs: number;
+  /** Replaces `STREAM_IDLE_MS` in tests. */
+  readonly streamIdleMs?: number;
   readonly hooks?: RunHooks | undefined;
   /** Origins whose requests get the current run as headers, besides loopback under `runspan dev`. */
   readonly propagateTo?: ReadonlySet<string> | undefined;
   /** The services to which all runs are sent, if there are several, and the options of their exporters. */
   readonly replication?: { readonly endpoints: readonly RunsEndpoint[]; readonly options: object } | undefined;
 }
+
+/** Longest wait for the next read of a traced result, or for the end of a span whose call has ended, in milliseconds. */
+export const STREAM_IDLE_MS = 900_000;
 
 /** Has the settings that determine which parts of a run are recorded. */
 export interface Capturing {
@@ -170,8 +173,6 @@ export const noopSink: RunSink = shared('noopSink', () => ({
     hideOutputs: true,
     payload: { depth: 1, width: 1, nodes: 1, bytes: 1 },
     attachmentBytes: 0,
-    sampling: undefined,
-    streamIdleMs: 1,
   },
   isOff: true,
   start: () => false,

@@ -27,10 +27,7 @@ export interface RecordOptions {
 }
 
 /** Limits of recorded payloads and attachments. */
-export type CaptureLimits = Pick<
-  Limits,
-  'payloadDepth' | 'payloadWidth' | 'payloadNodes' | 'payloadBytes' | 'attachmentBytes'
->;
+export type CaptureLimits = Pick<Limits, 'payloadCharacters' | 'attachmentBytes'>;
 
 /** A recorded run, including attachments. */
 export interface RecordedRun extends RunRecord {
@@ -64,13 +61,7 @@ const CHECKS: Checks<RecordOptions> = {
   limits: ['an object', (value) => typeof value === 'object' && value !== null],
 };
 
-const LIMIT_CHECKS: Checks<CaptureLimits> = {
-  payloadDepth: WHOLE_FROM_1,
-  payloadWidth: WHOLE_FROM_1,
-  payloadNodes: WHOLE_FROM_1,
-  payloadBytes: WHOLE_FROM_1,
-  attachmentBytes: WHOLE_FROM_1,
-};
+const LIMIT_CHECKS: Checks<CaptureLimits> = { payloadCharacters: WHOLE_FROM_1, attachmentBytes: WHOLE_FROM_1 };
 
 /**
  * Records the runs of this process in memory until `stop` is called. Use `recordRuns` to test traced code. Nothing is
@@ -102,8 +93,6 @@ function capturePolicy(given: RecordOptions): CapturePolicy {
     hideOutputs: options.hideOutputs ?? false,
     payload,
     attachmentBytes: limits.attachmentBytes,
-    sampling: undefined,
-    streamIdleMs: limits.streamIdleMs,
   };
 }
 

@@ -139,7 +139,6 @@ describe('settings', () => {
     ['LANGSMITH_HIDE_OUTPUTS', 'maybe'],
     ['RUNSPAN_ALLOW_INSECURE', 'ja'],
     ['RUNSPAN_DURABILITY', 'for-ever'],
-    ['RUNSPAN_START_DELAY_MS', 'soon'],
     ['RUNSPAN_WORKSPACE_ID', 'with blanks'],
   ])('are reported if %s is invalid, with its length only', async (name, value) => {
     const { url } = await startReceiver();

@@ -48,8 +48,10 @@ it.each<[Record<string, string>, string | undefined]>([
   for (const name of ['LANGSMITH_TRACING', 'LANGSMITH_TRACING_V2', 'LANGCHAIN_TRACING', 'LANGCHAIN_TRACING_V2']) {
     vi.stubEnv(name, given[name]);
   }
-  const { LANGSMITH_TRACING, ...others } = environmentFor(ENDPOINT, 'program');
+  vi.stubEnv('RUNSPAN_DEV', '{"setLive":true}');
+  const { LANGSMITH_TRACING, RUNSPAN_DEV = '', ...others } = environmentFor(ENDPOINT, { program: 'program' });
   expect(LANGSMITH_TRACING).toBe(expected);
+  expect(JSON.parse(RUNSPAN_DEV)).toEqual({ startDelayMs: 250, exchanges: true, setLive: true, program: 'program' });
   expect(others).toMatchObject({
     RUNSPAN_ENDPOINT: ENDPOINT,
     RUNSPAN_TRACING: 'true',
@@ -67,7 +69,7 @@ function projectOf(files: Record<string, string>, given: Record<string, string> 
   const folder = testFolder({ 'package.json': '{"name":"root"}', 'app/api/.keep': '', ...Object.fromEntries(others) });
   vi.spyOn(process, 'cwd').mockReturnValue(join(folder, 'app/api'));
   for (const name of ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT', 'LANGCHAIN_PROJECT']) vi.stubEnv(name, given[name]);
-  return environmentFor(ENDPOINT, 'program').LANGSMITH_PROJECT;
+  return environmentFor(ENDPOINT, { program: 'program' }).LANGSMITH_PROJECT;
 }
 
 const named = (name: unknown): string => JSON.stringify({ name });
@@ -117,7 +119,7 @@ it.each<[Record<string, string>, string | undefined, string]>([
 ])('the environment of a command with %j has the key %s', (given, key, langsmithKey) => {
   for (const name of ['LANGSMITH_API_KEY', 'RUNSPAN_API_KEY']) vi.stubEnv(name, given[name]);
   for (const [name, value] of Object.entries(given)) vi.stubEnv(name, value);
-  const environment = environmentFor(ENDPOINT, 'program', given.RUNSPAN_RECEIVER_KEY);
+  const environment = environmentFor(ENDPOINT, { program: 'program' }, given.RUNSPAN_RECEIVER_KEY);
   expect(environment.RUNSPAN_API_KEY).toBe(key);
   expect(environment).toMatchObject({ RUNSPAN_TRACING: 'true', LANGSMITH_API_KEY: langsmithKey });
   expect(environment.LANGSMITH_RUNS_ENDPOINTS).toBeUndefined();

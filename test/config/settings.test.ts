@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
-import { defaultLimits } from '#src/config/limits.ts';
+import { defaultLimits, defaultTuning } from '#src/config/limits.ts';
 import { type ConfigureOptions, resolveSettings } from '#src/config/options.ts';
 import { defaultRedaction, hideAll, redact } from '#src/payload/redaction/redact.ts';
 import { environmentOf } from '../support/environment.ts';
@@ -270,12 +270,12 @@ describe('an invalid option is reported', () => {
   });
 
   it.each(['5', 0, -1, 1.5, Number.NaN, null])('as a limit: %j', (given) => {
-    expect(withEndpoint({ limits: { batchBytes: given } })?.limits).toEqual(defaultLimits);
+    expect(withEndpoint({ limits: { batchBytes: given } })?.limits).toEqual({ ...defaultLimits, ...defaultTuning });
     expect(lines).toEqual([
       'configuration: expected `limits.batchBytes` to be a whole number from 1; the option is ignored.',
     ]);
     expect(withEndpoint({ limits: { batchBytes: 1, batchsize: 1 } })?.limits).toEqual({
-      ...defaultLimits,
+      ...{ ...defaultLimits, ...defaultTuning },
       batchBytes: 1,
     });
     expect(lines[1]).toBe('configuration: unknown option `limits.batchsize` is ignored.');
@@ -295,15 +295,15 @@ describe('an invalid option is reported', () => {
 });
 
 it.each([
-  [undefined, {}, 2_000],
-  ['250', {}, 250],
-  ['0', {}, 0],
-  ['250', { startDelayMs: 5 }, 5],
-  ['soon', {}, 2_000],
-  ['-1', {}, 2_000],
-])('RUNSPAN_START_DELAY_MS=%s with the limits %j is %i ms', (variable, limits, ms) => {
-  const environment = variable === undefined ? {} : { RUNSPAN_START_DELAY_MS: variable };
-  expect(withEndpoint({ limits }, environment)?.limits.startDelayMs).toBe(ms);
+  ['{}', {}, 2_000],
+  ['{"startDelayMs":0}', {}, 0],
+  ['{"startDelayMs":250}', { startDelayMs: 5 }, 5],
+  ['[]', {}, 2_000],
+  ['{"startDelayMs":250', {}, 2_000],
+])('RUNSPAN_DEV=%s with the limits %j means that a start waits %i ms', (RUNSPAN_DEV, limits, ms) => {
+  expect(withEndpoint({ limits }, { RUNSPAN_DEV })?.limits.startDelayMs).toBe(ms);
+  const line = 'configuration: RUNSPAN_DEV is no JSON object.';
+  expect(lines).toEqual(/^\{.*\}$/.test(RUNSPAN_DEV) ? [] : [line]);
 });
 
 describe('spoolDir', () => {
@@ -380,7 +380,7 @@ describe('headers', () => {
     ['another origin', { RUNSPAN_ENDPOINT: 'http://127.0.0.1:4778' }, undefined],
     ['an endpoint that only the options set', {}, undefined],
   ])('contain the id of the program for %s: %j', (_, variables, id) => {
-    expect(withEndpoint({}, { RUNSPAN_PROGRAM: 'id', ...variables })?.headers['x-runspan-program']).toBe(id);
+    expect(withEndpoint({}, { RUNSPAN_DEV: '{"program":"id"}', ...variables })?.headers['x-runspan-program']).toBe(id);
     expect(lines).toEqual([]);
   });
 

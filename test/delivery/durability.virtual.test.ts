@@ -27,7 +27,7 @@ describe('with spill, ended runs go to disk', () => {
   ])('when the queue is more than half full: of 10, with %i runs, %s', async (count, which) => {
     const { start, segments } = machine();
     const { whole, wholes, stats } = await start({
-      limits: { ...oneHangs, queueRuns: 10, spillAfterMs: 1_000_000 },
+      limits: { ...oneHangs, queueRuns: 10 },
       reply: () => 'hold',
     });
     whole('under way');

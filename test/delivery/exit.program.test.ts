@@ -5,7 +5,10 @@ import { type Ended, moduleText, runNode, startNode } from '../support/program.t
 import { startReceiver } from '../support/receiver.ts';
 
 const exitProgram = (how: string, endpoint: string, exitFlushMs: number | 'untraced' = 20_000) =>
-  runNode(['test/fixtures/exit-program.mjs', how, String(exitFlushMs)], { RUNSPAN_ENDPOINT: endpoint });
+  runNode(['test/fixtures/exit-program.mjs', how, String(exitFlushMs)], {
+    RUNSPAN_ENDPOINT: endpoint,
+    RUNSPAN_DEV: JSON.stringify({ limits: { exitFlushMs } }),
+  });
 
 async function delivered(how: string): Promise<{ names: string[]; code: number | null; stderr: string }> {
   const receiver = await startReceiver({ strict: true });
@@ -34,7 +37,7 @@ describe('the end of a program', () => {
     expect(names).toHaveLength(2 + 3);
   });
 
-  it('is not delayed beyond `exitFlushMs` by such runs if the service hangs', async () => {
+  it('is not delayed beyond the limit by such runs if the service hangs', async () => {
     await using server = await ingestServer(() => 'hold');
 
     expect(await exitProgram('work in beforeExit', server.url, 300)).toMatchObject({
@@ -49,8 +52,8 @@ describe('the end of a program', () => {
     const program = `
       import { createExporter, startRun } from 'runspan';
       for (const exitFlushMs of [40, 100]) {
-        const exporter = createExporter({ limits: { exitFlushMs } });
-        startRun({ name: 'work', exporter }).end();
+        process.env.RUNSPAN_DEV = JSON.stringify({ limits: { exitFlushMs } });
+        startRun({ name: 'work', exporter: createExporter() }).end();
       }
       let ends = 0;
       process.on('beforeExit', () => {
@@ -68,19 +71,19 @@ describe('the end of a program', () => {
     await using server = await ingestServer(() => 'hold');
     const program = `
       import { configure, startRun } from 'runspan';
-      const limits = { lingerMs: 60_000, exitFlushMs: 100, retryDelayMs: 1 };
       const goingOn = (...args) => {
         setTimeout(() => {}, 300);
         return fetch(...args);
       };
-      configure({ endpoint: '${server.url}', fetch: goingOn, limits });
+      configure({ endpoint: '${server.url}', fetch: goingOn, limits: { lingerMs: 60_000 } });
       startRun({ name: 'work' }).end();
       let ends = 0;
       process.on('beforeExit', () => ends++);
       process.on('exit', () => console.log(ends));
     `;
 
-    const { code, stdout, stderr } = await runNode(moduleText(program));
+    const limits = { exitFlushMs: 100, retryDelayMs: 1 };
+    const { code, stdout, stderr } = await runNode(moduleText(program), { RUNSPAN_DEV: JSON.stringify({ limits }) });
     expect({ code, stdout }).toEqual({ code: 0, stdout: '2\n' });
     expect(stderr).toContain('the process exits with undelivered runs (1)');
   });
@@ -90,7 +93,7 @@ describe('the end of a program', () => {
     const program = `
       import { subscribe } from 'node:diagnostics_channel';
       import { configure, startRun, stats } from 'runspan';
-      configure({ limits: { batchBytes: 2 ** 20, exitFlushMs: 1 } });
+      configure({ limits: { batchBytes: 2 ** 20 } });
       startRun({ name: 'work' }).end();
       const alive = setInterval(() => {}, 1_000);
       await new Promise((resolve) => subscribe('runspan:delivery:outage', resolve));
@@ -102,7 +105,8 @@ describe('the end of a program', () => {
       process.on('exit', () => console.log(waitingBytes.length, waitingBytes[1] > 2 ** 24));
     `;
 
-    const { code, stdout } = await runNode(moduleText(program), { RUNSPAN_ENDPOINT: server.url });
+    const env = { RUNSPAN_ENDPOINT: server.url, RUNSPAN_DEV: '{"limits":{"exitFlushMs":1}}' };
+    const { code, stdout } = await runNode(moduleText(program), env);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '2 true\n' });
   });
 
@@ -203,7 +207,7 @@ const ending = async (worker: string): Promise<Ended & { names: string[] }> => {
       const worker = new Worker(${JSON.stringify(`
         import { parentPort } from 'node:worker_threads';
         import { configure, flush, startRun } from 'runspan';
-        configure({ handleSignals: true, limits: { lingerMs: 60_000, exitFlushMs: 20_000 } });
+        configure({ handleSignals: true, limits: { lingerMs: 60_000 } });
         startRun({ name: 'in a thread' }).end();
         ${worker}
       `)}, { eval: true });
@@ -215,7 +219,8 @@ const ending = async (worker: string): Promise<Ended & { names: string[] }> => {
       });
       worker.on('exit', () => console.log('the thread has ended'));
     `;
-  const ended = await runNode(moduleText(code), { RUNSPAN_ENDPOINT: server.url });
+  const env = { RUNSPAN_ENDPOINT: server.url, RUNSPAN_DEV: '{"limits":{"exitFlushMs":20000}}' };
+  const ended = await runNode(moduleText(code), env);
   return { ...ended, names: server.received.flatMap(runNames) };
 };
 

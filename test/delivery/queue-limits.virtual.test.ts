@@ -189,7 +189,7 @@ describe('open runs', () => {
   it('have no error after their end, even if the end was on disk', async () => {
     const { dir } = spoolFolder();
     const scene = await delivery({
-      limits: { openRuns: 1, spillAfterMs: 1, batchRuns: 1 },
+      limits: { openRuns: 1, batchRuns: 1 },
       options: { durability: 'spill', spoolDir: dir },
     });
     const late = scene.start('late');

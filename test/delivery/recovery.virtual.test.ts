@@ -14,10 +14,10 @@ const writeAhead = { durability: 'write-ahead' } as const;
 async function left({ start }: Machine, count: number, perFile = count): Promise<string[]> {
   const process = await start({
     reply: () => 503,
-    limits: { batchRuns: 1, requestsInFlight: 1, spillAfterMs: 1, retryDelayMs: 60_000, retryDelayMaxMs: 60_000 },
+    limits: { batchRuns: 1, requestsInFlight: 1, retryDelayMs: 60_000, retryDelayMaxMs: 60_000 },
   });
   process.whole('failed');
-  await advance(1_000);
+  await advance(5_000);
   const names = Array.from({ length: count }, (_, at) => `kept ${at + 1}`);
   for (const [at, name] of names.entries()) {
     process.whole(name);

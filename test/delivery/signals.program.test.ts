@@ -115,7 +115,7 @@ describe('a signal that would end the program', () => {
       moduleText(`
         const record = async (path, lingerMs) => {
           const { configure, startRun, stats } = await import(path);
-          configure({ handleSignals: true, limits: { lingerMs, exitFlushMs: 20_000 } });
+          configure({ handleSignals: true, limits: { lingerMs } });
           startRun({ name: 'work' }).end();
           return stats;
         };
@@ -125,7 +125,7 @@ describe('a signal that would end the program', () => {
         console.log('ready');
         setInterval(() => {}, 60_000);
       `),
-      { RUNSPAN_ENDPOINT: server.url },
+      { RUNSPAN_ENDPOINT: server.url, RUNSPAN_DEV: '{"limits":{"exitFlushMs":20000}}' },
     );
     await program.printed(/ready/);
     program.child.kill('SIGTERM');

@@ -100,26 +100,27 @@ describe('a service without multipart ingestion', () => {
     await perSecond();
   });
 
-  it('receives at most `simpleInFlight` runs at once', async () => {
+  it('receives at most 4 runs at once', async () => {
     const held = gate<number>();
     const { wholes, exporter, service } = await delivery({
-      limits: { ...onFlush, simpleInFlight: 3 },
+      limits: onFlush,
       reply: simple(() => held),
     });
     wholes(9);
     const flushed = exporter.flush();
     await advance(900);
-    expect(service.requests.filter(({ isMultipart }) => !isMultipart)).toHaveLength(3);
+    expect(service.requests.filter(({ isMultipart }) => !isMultipart)).toHaveLength(4);
     held.open(202);
     await finished(flushed);
   });
 
   it('receives no request during a requested pause', async () => {
-    const { wholes, service, stats } = await delivery({
-      limits: { batchRuns: 3, simpleInFlight: 1 },
+    const { start, service, stats } = await delivery({
+      limits: { batchRuns: 3 },
       reply: simple((_, index) => (index === 1 ? { status: 429, headers: { 'retry-after': '60' } } : 202)),
     });
-    wholes(3);
+    const root = start();
+    for (const run of [start('one', {}, root), start('two', {}, root), root]) run.end();
     await advance(59_000);
     expect(service.requests).toHaveLength(2);
     await until(() => stats().sent === 3);
@@ -129,7 +130,7 @@ describe('a service without multipart ingestion', () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 10 }), async (failing) => {
         const { wholes, flush, close, service, stats } = await delivery({
-          limits: { ...onFlush, simpleInFlight: 1 },
+          limits: onFlush,
           reply: simple((_, index) => (index === failing ? 503 : 202)),
         });
         wholes(5);

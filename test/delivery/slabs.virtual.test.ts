@@ -86,7 +86,7 @@ describe('a run that is written when it ends', () => {
             if (verdict === 202) accepted.add(request);
             return verdict;
           };
-          const limits = { ...onFlush, spillAfterMs: 1_000_000 };
+          const limits = onFlush;
           const way = await delivery({ limits, reply, options });
           for (const one of all) record(way, one);
           void way.exporter.flush();

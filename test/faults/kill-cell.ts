@@ -39,7 +39,11 @@ export async function outcomeOf(
   // With a path, the address is the same destination for each protocol.
   const env = { RUNSPAN_ENDPOINT: `${endpoint.url}${TRACES}`, SPOOL: folder.path };
   const start = (how: string, name: string, exitFlushMs: number, RUNSPAN_PROTOCOL: string): Started =>
-    startKilled(how, [durability, name, String(exitFlushMs)], { ...env, RUNSPAN_PROTOCOL });
+    startKilled(how, [durability, name], {
+      ...env,
+      RUNSPAN_DEV: JSON.stringify({ limits: { exitFlushMs } }),
+      RUNSPAN_PROTOCOL,
+    });
   try {
     const [bare, ended] = await Promise.all([
       bareEnd(ending),

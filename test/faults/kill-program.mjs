@@ -1,5 +1,5 @@
 // Records ten runs, one of them open, reports this, and ends in the way that the first argument selects, or is killed.
-const [ending, durability, name, exitFlushMs] = process.argv.slice(2);
+const [ending, durability, name] = process.argv.slice(2);
 const { configure, startRun, traceable } = await (durability === 'untraced' ? untraced() : import('runspan'));
 
 configure({
@@ -7,7 +7,7 @@ configure({
   spoolDir: process.env.SPOOL,
   ...(!ending.includes('registered') && { handleSignals: !ending.includes('not asked') }),
   // Sends nothing before the end, unless the program was started to send what was left.
-  limits: { exitFlushMs: Number(exitFlushMs), lingerMs: ending === 'when told' ? 1 : 600_000 },
+  limits: { lingerMs: ending === 'when told' ? 1 : 600_000 },
 });
 
 for (let n = 0; n < 9; n++) traceable((value) => value, { name: `${name} ${n}` })('x'.repeat(1_000));

@@ -13,10 +13,11 @@ const CALM_RUNS = 1_000;
 const descriptors = () => readdirSync('/proc/self/fd').length;
 const say = (kind, facts) => console.log(JSON.stringify({ kind, ...facts }));
 
+process.env.RUNSPAN_DEV = '{"limits":{"retryDelayMaxMs":1000}}';
 configure({
   durability: 'spill',
   spoolDir: process.env.SPOOL,
-  limits: { requestTimeoutMs: 1_000, retryDelayMaxMs: 1_000 },
+  limits: { requestTimeoutMs: 1_000 },
 });
 
 let created = 0;

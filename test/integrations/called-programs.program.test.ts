@@ -27,7 +27,7 @@ function parents(runs: readonly RunRecord[]): Record<string, number> {
 }
 
 test('the runs of the called program are below the call, with every client and all at the same time', async () => {
-  const { code, stderr, runs } = await call({ RUNSPAN_PROGRAM: 'one' });
+  const { code, stderr, runs } = await call({ RUNSPAN_DEV: '{"program":"one"}' });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const clients = ['fetch', 'fetch-request', 'localhost', 'undici', 'undici-fetch', 'http', 'http-get', 'http-agent'];
   const { 'pool below': inPool = 0, 'pool alone': alone, ...others } = parents(runs);
@@ -36,7 +36,7 @@ test('the runs of the called program are below the call, with every client and a
   expect(inPool + (alone ?? 0)).toBe(40);
 });
 
-test.each<Record<string, string>>([{}, { RUNSPAN_PROGRAM: 'one', RUNSPAN_INSTRUMENTATIONS: '-propagation' }])(
+test.each<Record<string, string>>([{}, { RUNSPAN_DEV: '{"program":"one"}', RUNSPAN_INSTRUMENTATIONS: '-propagation' }])(
   'with the environment %j, each program has its own traces',
   async (env) => {
     const { code, runs } = await call(env);
@@ -48,7 +48,7 @@ test.each<Record<string, string>>([{}, { RUNSPAN_PROGRAM: 'one', RUNSPAN_INSTRUM
 test('a request without a recorded call that calls another program is the root of its trace', async () => {
   const gateway = join(root, 'test/integrations/programs/gateway.mjs');
   const command = [process.execPath, '--import', 'runspan/register', gateway];
-  const { code, stderr, tree } = await registered(command, { RUNSPAN_PROGRAM: 'one' });
+  const { code, stderr, tree } = await registered(command, { RUNSPAN_DEV: '{"program":"one"}' });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(tree).toEqual([
     'GET /fetch',

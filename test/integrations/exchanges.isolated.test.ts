@@ -1,4 +1,4 @@
-// With RUNSPAN_EXCHANGES, runs that do not contain a model call's request and response get both as an attachment.
+// With `exchanges` in RUNSPAN_DEV, runs that do not contain a model call's request and response get both as an attachment.
 import { createOpenAI } from '@ai-sdk/openai';
 import { GoogleGenAI } from '@google/genai';
 import { ChatOpenAI } from '@langchain/openai';
@@ -16,7 +16,10 @@ import { environmentOf } from '../support/environment.ts';
 import { bareClient, chunksOf, localModel, tea } from './local-openai.ts';
 import { json, serveWire } from './wire-server.ts';
 
-async function start(options: RecordOptions = {}, variables: Record<string, string> = { RUNSPAN_EXCHANGES: 'true' }) {
+async function start(
+  options: RecordOptions = {},
+  variables: Record<string, string> = { RUNSPAN_DEV: '{"exchanges":true}' },
+) {
   environmentOf(variables);
   const recorder = record(options);
   onTestFinished(recordFetch());

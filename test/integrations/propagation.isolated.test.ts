@@ -64,7 +64,7 @@ const clients: readonly [string, (url: string, headers?: Sent) => Promise<unknow
 
 describe.each(clients)('with %s', (_, call) => {
   test('a request to loopback gets the current run under `runspan dev`, and no baggage', async () => {
-    environmentOf({ RUNSPAN_PROGRAM: 'one' });
+    environmentOf({ RUNSPAN_DEV: '{"program":"one"}' });
     const { sent, url } = await recordingServer();
     const { run } = makeRun({ tags: ['a'], metadata: { user: 'ada' } });
     const child = run.child({ name: 'child' });
@@ -97,7 +97,7 @@ describe.each(clients)('with %s', (_, call) => {
   });
 
   test('headers of the application are neither changed nor doubled', async () => {
-    environmentOf({ RUNSPAN_PROGRAM: 'one' });
+    environmentOf({ RUNSPAN_DEV: '{"program":"one"}' });
     const { sent, url } = await recordingServer();
     const { run } = makeRun();
     const theirs = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
@@ -116,7 +116,7 @@ describe.each(clients)('with %s', (_, call) => {
   test('nothing is added while tracing is suppressed, and to requests to the receiver', async () => {
     const { sent, url } = await recordingServer();
     const receiver = await recordingServer();
-    environmentOf({ RUNSPAN_PROGRAM: 'one', RUNSPAN_ENDPOINT: `${receiver.url}/prefix` });
+    environmentOf({ RUNSPAN_DEV: '{"program":"one"}', RUNSPAN_ENDPOINT: `${receiver.url}/prefix` });
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
     onTestFinished(() => context.disable());
     const { run } = makeRun();
@@ -131,7 +131,7 @@ describe.each(clients)('with %s', (_, call) => {
   });
 
   test('a trace that is left out, or a call that is off, is not recorded by the other program either', async () => {
-    environmentOf({ RUNSPAN_PROGRAM: 'one' });
+    environmentOf({ RUNSPAN_DEV: '{"program":"one"}' });
     const { sent, url } = await recordingServer();
     const { run } = makeRun({}, { sampling: () => false });
     const theirs = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
@@ -149,7 +149,7 @@ describe.each(clients)('with %s', (_, call) => {
   });
 });
 
-test.each([{}, { RUNSPAN_PROGRAM: 'one' }])(
+test.each([{}, { RUNSPAN_DEV: '{"program":"one"}' }])(
   'with the environment %j, a redirect carries no headers of ours',
   async (env) => {
     environmentOf(env);
@@ -163,7 +163,7 @@ test.each([{}, { RUNSPAN_PROGRAM: 'one' }])(
 );
 
 test('a `traceparent` that OpenTelemetry adds to a request of `fetch` is not doubled', async () => {
-  environmentOf({ RUNSPAN_PROGRAM: 'one' });
+  environmentOf({ RUNSPAN_DEV: '{"program":"one"}' });
   const { sent, url } = await recordingServer();
   const theirs = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
   const add = (message: unknown) =>
@@ -176,7 +176,7 @@ test('a `traceparent` that OpenTelemetry adds to a request of `fetch` is not dou
 });
 
 test('requests that the library itself sends with `fetch` get no headers', async () => {
-  environmentOf({ RUNSPAN_PROGRAM: 'one' });
+  environmentOf({ RUNSPAN_DEV: '{"program":"one"}' });
   const { sent, url } = await recordingServer();
   const init = {};
   ownRequests.add(init);
@@ -185,7 +185,7 @@ test('requests that the library itself sends with `fetch` get no headers', async
 });
 
 test('a request inside a span gets the ids of the span', async () => {
-  environmentOf({ RUNSPAN_PROGRAM: 'one' });
+  environmentOf({ RUNSPAN_DEV: '{"program":"one"}' });
   const { setUp, inSpan } = await import('../otel/set-up.ts');
   const { tracer, recorder } = setUp();
   const { sent, url } = await recordingServer();
@@ -214,14 +214,14 @@ describe('requests of node:http that are left alone', () => {
     ['headers as an array', { headers: ['host', 'a', 'X-Own', 'b'], path: '/array' }, 'response'],
     ['another host in the header', { headers: { host: 'example.com' }, path: '/host' }, 'response'],
   ])('%s', async (_, options, event) => {
-    environmentOf({ RUNSPAN_PROGRAM: 'one' });
+    environmentOf({ RUNSPAN_DEV: '{"program":"one"}' });
     const { sent, url } = await recordingServer();
     await withRun(makeRun().run, () => once(http.request(url, options).end(), event));
     expect(sent).toEqual({ [options.path ?? '']: {} });
   });
 
   test('a Unix socket', async () => {
-    environmentOf({ RUNSPAN_PROGRAM: 'one' });
+    environmentOf({ RUNSPAN_DEV: '{"program":"one"}' });
     const socketPath = join(testFolder(), 'socket');
     const { server, sent } = await recordingServer();
     const local = createServer((request, response) => server.emit('request', request, response)).listen(socketPath);
@@ -232,7 +232,7 @@ describe('requests of node:http that are left alone', () => {
   });
 
   test('errors, headers and listeners stay those of the request', async () => {
-    environmentOf({ RUNSPAN_PROGRAM: 'one' });
+    environmentOf({ RUNSPAN_DEV: '{"program":"one"}' });
     const { url, sent } = await recordingServer();
     await withRun(makeRun().run, async () => {
       const request = http.request(`${url}/late`, { headers: { 'X-Own': 'a' } });
@@ -249,7 +249,7 @@ describe('requests of node:http that are left alone', () => {
 });
 
 test('`fetch` looks as before, and a failed request rejects as before', async () => {
-  environmentOf({ RUNSPAN_PROGRAM: 'one' });
+  environmentOf({ RUNSPAN_DEV: '{"program":"one"}' });
   expect([`${fetch}`, fetch.name]).toEqual([fetchAsText, 'fetch']);
   await withRun(makeRun().run, async () => {
     await expect(fetch('http://127.0.0.1:1/')).rejects.toThrow('fetch failed');

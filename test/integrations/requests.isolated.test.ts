@@ -41,7 +41,7 @@ import { startReceiver } from '../support/receiver.ts';
 import { until } from '../support/virtual-time.ts';
 
 beforeAll(async () => {
-  const environment = { RUNSPAN_INSTRUMENTATIONS: 'http', RUNSPAN_RECORD_BODY: 'true' };
+  const environment = { RUNSPAN_INSTRUMENTATIONS: 'http', RUNSPAN_DEV: '{"recordBody":true}' };
   Object.assign(process.env, environment);
   await import('#src/register.ts');
   for (const name of Object.keys(environment)) delete process.env[name];

@@ -91,7 +91,7 @@ const rows: Readonly<Record<string, () => unknown>> = {
   },
 
   async Secrets() {
-    const recorder = record({ limits: { payloadBytes: 1_000 } });
+    const recorder = record({ limits: { payloadCharacters: 1_000 } });
     await traceable(async (given: object) => given)({ password: 'hunter2', text: 'x'.repeat(2_000) });
     expect(recorder.runs[0]?.inputs).toEqual({
       password: '[Redacted]',

@@ -260,7 +260,7 @@ it.each<[variables: readonly string[], value: string, scope: string, attributes:
 ])('no text of a call inside a span is sent if %j is %s for %s', (variables, value, scope, attributes) =>
   holds(100, planArbitrary(), async (plan) => {
     for (const variable of variables) vi.stubEnv(variable, value);
-    vi.stubEnv('RUNSPAN_EXCHANGES', 'true');
+    vi.stubEnv('RUNSPAN_DEV', '{"exchanges":true}');
     const runs = await sent(plan, { outer: [scope, attributes] });
     expect(JSON.stringify(runs)).not.toMatch(/question|reply/);
     expectRecorders(plan, runs);

@@ -10,6 +10,7 @@ import type { Limits } from '#src/config/limits.ts';
 import { createExporter } from '#src/index.ts';
 import { RunSpanProcessor, type RunSpanProcessorOptions, type SpanLike } from '#src/otel.ts';
 import { cases } from '../support/campaign.ts';
+import { tune } from '../support/environment.ts';
 import { gate } from '../support/gate.ts';
 import { ingestServerInTest, type Reply } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -57,7 +58,8 @@ describe('RunSpanProcessor', () => {
 
   test('waits in forceFlush for requests in flight and for queued runs', async () => {
     const answered = gate();
-    const limits = { batchRuns: 1, requestsInFlight: 1, lingerMs: 1 };
+    tune({ requestsInFlight: 1 });
+    const limits = { batchRuns: 1, lingerMs: 1 };
     const { server, exporter } = await delivering(() => answered.then(() => ({ status: 202 })), limits);
     const tested = create({ exporter });
     tested.record(newSpan('under way'));
@@ -178,7 +180,8 @@ describe('RunSpanProcessor', () => {
   test('retries and suppresses tracing for every request', async () => {
     logLines();
     const reply = (index: number) => ({ status: index < 3 ? 503 : 202 });
-    const { exporter } = await delivering(reply, { retryDelayMs: 1 });
+    tune({ retryDelayMs: 1 });
+    const { exporter } = await delivering(reply);
     const { tracer, provider } = withExporter(exporter);
     const recorded: boolean[] = [];
     // As instrumentation-undici does for each request.

@@ -28,7 +28,6 @@ describe('the end of the process', () => {
   test('is not delayed by a hanging service or resource', async () => {
     await using server = await ingestServer(() => 'hold');
     const deed = `
-      configure({ limits: { exitFlushMs: 100 } });
       const resource = { attributes: {}, asyncAttributesPending: true, waitForAsyncAttributes: () => new Promise(() => {}) };
       const span = tracer.startSpan('a');
       Object.defineProperty(span, 'resource', { value: resource });
@@ -36,7 +35,7 @@ describe('the end of the process', () => {
       tracer.startSpan('b').end();
       const startedMs = performance.now();
       process.on('exit', () => console.log(performance.now() - startedMs < 10_000));`;
-    const ended = await runNode(program(deed), { RUNSPAN_ENDPOINT: server.url });
-    expect(ended).toMatchObject({ code: 0, stdout: 'true\n' });
+    const env = { RUNSPAN_ENDPOINT: server.url, RUNSPAN_DEV: '{"limits":{"exitFlushMs":100}}' };
+    expect(await runNode(program(deed), env)).toMatchObject({ code: 0, stdout: 'true\n' });
   });
 });

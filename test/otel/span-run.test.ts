@@ -5,6 +5,7 @@ import { createExporter } from '#src/index.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import { spanRunId } from '#src/run/ids.ts';
 import { recordRuns } from '#src/testing.ts';
+import { tune } from '../support/environment.ts';
 import { logLines } from '../support/log-lines.ts';
 import { moduleText, runNode } from '../support/program.ts';
 import { startReceiver } from '../support/receiver.ts';
@@ -191,7 +192,8 @@ describe('the end of a span', () => {
   test('completes its run if the exporter has already sent it as incomplete', async () => {
     logLines();
     const receiver = await startReceiver();
-    const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key', limits: { openRuns: 1 } });
+    tune({ openRuns: 1 });
+    const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key' });
     const { tracer, provider } = setUp({ processors: [new RunSpanProcessor({ exporter, shouldExport: 'all' })] });
     const first = tracer.startSpan('first', { attributes: { 'input.value': 'hi' } });
     tracer.startSpan('second').end();

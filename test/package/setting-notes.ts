@@ -63,11 +63,6 @@ export const settingNotes: readonly (readonly [
     'the folder for undelivered runs; other users cannot read its files',
   ],
   [
-    ['limits.startDelayMs'],
-    undefined,
-    "how long the start of a run waits for the run's end ([limits](#limits)). `runspan dev` sets 250 for the program that it starts",
-  ],
-  [
     ['log'],
     undefined,
     'the lowest level of lines that are logged: `silent`, `error`, `warn` or `debug`. The option may also be a function, which receives the lines. The last exporter created with this option sets `log` for the whole process',
@@ -103,65 +98,36 @@ export const settingNotes: readonly (readonly [
 ];
 
 /** The rows of the table of limits: the limits, and what happens at the limit. */
-export const limitNotes: readonly (readonly [limits: readonly (keyof Limits)[], text: string, unit?: string])[] = [
+export const limitNotes: readonly (readonly [limits: readonly (keyof Limits)[], text: string])[] = [
   [['lingerMs'], 'a batch is sent this long after its first run was queued'],
   [
     ['startDelayMs'],
-    'the start of an open run is sent, and the end follows later as a second record. A start is sent earlier by `flush` or if the queue contains a full batch. If `startDelayMs` is 0, a start is sent after `lingerMs`',
+    'the start of an open run is sent, and the end follows later as a second record. A run that ends in time is sent once. A start is sent earlier by `flush` or if the queue contains a full batch. If `startDelayMs` is 0, a start is sent after `lingerMs`',
   ],
   [
     ['batchRuns', 'batchBytes'],
     'a batch is sent. If the service reports limits, these take precedence. All batches in flight together have at most a quarter of `queueBytes`, so that a batch has at most 4 MiB by default. After a 413, batches are [smaller for a while](delivery.md#when-the-service-is-in-trouble)',
   ],
   [
-    ['requestsInFlight'],
-    'further batches wait until a request has ended. No new batches are formed while 1,000 runs in failed batches wait for a retry',
-  ],
-  [
     ['queueRuns', 'queueBytes'],
-    'new traces are dropped (`queue_full`). Traces that have already begun have [more room](delivery.md#limits). Each character of a text counts as one byte. Request bodies kept for a retry count too. With `spill` and `write-ahead`, runs are moved to disk when the queue is half full',
+    'new traces are dropped (`queue_full`). Traces that have already begun have [more room](delivery.md#limits). Each character of a text counts as one byte. Request bodies kept for a retry count too, as they are kept: compressed while the service is unavailable. With `spill` and `write-ahead`, runs are moved to disk when the queue is half full',
   ],
-  [['payloadDepth'], 'a marker replaces deeper levels'],
-  [['payloadWidth'], 'a marker replaces further items or keys of an array or object'],
-  [['payloadNodes'], 'a marker replaces further values of the payload'],
   [
-    ['payloadBytes'],
+    ['payloadCharacters'],
     'the middle of a long text is replaced by a marker that contains the number of removed characters',
-    'counted in characters',
   ],
   [
     ['attachmentBytes'],
     'further attachments of the run are omitted, and one line is logged. A marker in the payload replaces an omitted attachment',
   ],
-  [
-    ['openRuns', 'openRunAgeMs'],
-    'the oldest open run is sent as incomplete. The run stays open, and its end is sent when it ends',
-  ],
-  [
-    ['streamIdleMs'],
-    'the run of a stream, generator or lazy thenable that was idle for this time ends as interrupted, at the latest after twice this time. Also the [wait](opentelemetry.md#calls-recorded-by-two-libraries) for the end of a span whose call has ended',
-  ],
-  [['connectTimeoutMs', 'requestTimeoutMs'], 'the request fails and is retried'],
-  [['retryDelayMs', 'retryDelayMaxMs'], 'the delay before a retry, which doubles with each attempt, with full jitter'],
+  [['requestTimeoutMs'], 'the request fails and is retried'],
   [
     ['ageMs'],
-    'an undelivered run is dropped (`expired`). Applies to `memory`; with other durabilities, `spoolAgeMs` applies',
-  ],
-  [
-    ['spillAfterMs'],
-    'queued runs are moved to disk after the service has been unavailable for this time. Applies to `spill` and `write-ahead`',
+    'an undelivered run is dropped (`expired`). Pauses that the service requests, and times in which it refuses every run, do not count. Applies to `memory`; with other durabilities, `spoolAgeMs` applies',
   ],
   [
     ['spoolBytes'],
     'no more runs are written to disk; further runs stay in memory within the queue limits. Counts all files of one exporter, including files taken over from other processes',
   ],
   [['spoolAgeMs'], 'an undelivered run is dropped (`expired`). Applies to `spill` and `write-ahead`'],
-  [
-    ['simpleInFlight', 'simpleRequestsPerSecond'],
-    'further requests wait, if runs are sent [one by one](delivery.md#when-the-service-is-in-trouble)',
-  ],
-  [
-    ['exitFlushMs'],
-    'the program ends without waiting longer for delivery, whether it ends normally or by a handled signal',
-  ],
 ];

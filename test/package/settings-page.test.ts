@@ -40,10 +40,7 @@ function settingRows(): string[] {
 }
 
 function limitRows(): string[] {
-  return limitNotes.map(([limits, text, unit]) => {
-    const values = limits.map((limit) => valueText(limit));
-    return row([codes(limits), [values.join(', '), ...(unit === undefined ? [] : [unit])].join(', '), text]);
-  });
+  return limitNotes.map(([limits, text]) => row([codes(limits), limits.map(valueText).join(', '), text]));
 }
 
 function row(cells: readonly string[]): string {

@@ -9,8 +9,10 @@ const SECRET = 'hunter2hunter2';
 const TEXT = `{"password":"${SECRET}"}`;
 
 /** Default limits, with rules for redaction that have seen no payload yet. */
-const rulesWith = (redaction: Redaction = redact(), limits = {}): PayloadRules =>
-  payloadRules({ ...defaultLimits, ...limits }, redaction);
+const rulesWith = (redaction: Redaction = redact(), limits = {}): PayloadRules => ({
+  ...payloadRules(defaultLimits, redaction),
+  ...limits,
+});
 
 /** Returns a function that returns `before`, and `after` from its call number `at` on. */
 function changingAt<Value>(at: number, before: Value, after: Value): () => Value {
@@ -110,12 +112,12 @@ describe.each(VALUES)('the text of %s that changes after a read', (_, make) => {
   });
 
   test.each([
-    ['characters', { payloadBytes: 1_000 }, 'x'.repeat(5_000)],
-    ['values', { payloadNodes: 500 }, Array(5_000).fill(1)],
-    ['items', { payloadWidth: 500 }, Array(5_000).fill(1)],
+    ['characters', { bytes: 1_000 }, 'x'.repeat(5_000)],
+    ['values', { nodes: 500 }, Array(5_000).fill(1)],
+    ['items', { width: 500 }, Array(5_000).fill(1)],
     [
       'levels',
-      { payloadDepth: 10 },
+      { depth: 10 },
       Array(100)
         .fill(0)
         .reduce<unknown>((inner) => ({ inner }), 'x'.repeat(1_500)),

@@ -13,11 +13,11 @@ import { KEPT, MASKED } from './redaction-cases.ts';
 
 const CASES = cases(3_000);
 
-const LIMITS = { ...defaultLimits, payloadDepth: 6, payloadWidth: 6, payloadNodes: 24, payloadBytes: 2_000 };
+const LIMITS = { depth: 6, width: 6, nodes: 24, bytes: 2_000 };
 const RULES: readonly PayloadRules[] = [
   payloadRules(defaultLimits, defaultRedaction()),
-  payloadRules(LIMITS, defaultRedaction()),
-  payloadRules(LIMITS, undefined),
+  { ...LIMITS, redaction: defaultRedaction() },
+  LIMITS,
   payloadRules(defaultLimits, redact({ keys: ['messages', 'value', 'content'] })),
 ];
 

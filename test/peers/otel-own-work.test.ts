@@ -19,7 +19,7 @@ interface Printed {
   readonly lingerMs: number;
 }
 
-/** How long the exporter may hold a finished program: the default of `limits.exitFlushMs`. */
+/** How long the exporter may hold a finished program: 2 seconds. */
 const EXIT_FLUSH_MS = 2_000;
 
 const start = async (args: readonly string[], env?: Readonly<Record<string, string>>): Promise<string> => {
@@ -69,7 +69,7 @@ describe('with all instrumentations', () => {
     '%s with the durability %s adds no spans and records those that it selects, with one exporter, and holds the process no longer than its flush',
     async (_, durability, before, processor, selected) => {
       // On a busy machine, the start of a run would be sent before its end, which would count the run twice.
-      const env = { RUNSPAN_DURABILITY: durability, PROCESSOR: processor, RUNSPAN_START_DELAY_MS: '60000' };
+      const env = { RUNSPAN_DURABILITY: durability, PROCESSOR: processor, RUNSPAN_DEV: '{"startDelayMs":60000}' };
       const { stdout, runs, exporters } = await traced([...before, program], env);
       const { spans, lingerMs }: Printed = JSON.parse(stdout);
       expect(spans).toEqual(bare.spans);

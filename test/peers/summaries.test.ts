@@ -35,7 +35,7 @@ async function startMode(mode: Mode, file: string) {
     ...{ RUNSPAN_ENDPOINT: receiver.url, OPENAI_BASE_URL: `${model.url}/v1`, OPENAI_API_KEY: 'key', SPANS },
     ...{ OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none', OTEL_BSP_SCHEDULE_DELAY: '50' },
     // No start of a run is sent alone.
-    RUNSPAN_START_DELAY_MS: '600000',
+    RUNSPAN_DEV: '{"startDelayMs":600000}',
   };
   const start = (...args: readonly string[]): Started =>
     startProgram([laterNode(), ...imports, join(peers, file), tracing, ...args], env, peers);

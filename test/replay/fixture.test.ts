@@ -118,7 +118,7 @@ test('a ranking is a model call, which is sent again if it is the failed step', 
   const runs = await recordedProgram(rank);
   expect(runs).toMatchObject([{ run_type: 'retriever', error: 'HTTP 503' }]);
   expect(fixtureFrom(runs, runs[0]).fixture.calls).toMatchObject([{ call: 'cohere.rerank', isLive: true }]);
-  const { missing } = fixtureFrom(await recordedProgram(rank, {}, { RUNSPAN_EXCHANGES: 'false' }));
+  const { missing } = fixtureFrom(await recordedProgram(rank, {}, { RUNSPAN_DEV: '{}' }));
   expect(missing).toEqual([expect.stringMatching(/^cohere.rerank: its request is not recorded/)]);
 });
 
@@ -128,7 +128,7 @@ async function recordedCalls(conversations: readonly Conversation[]) {
   const { url } = await serve((_, response) => {
     response.setHeader('content-type', 'application/json').end(JSON.stringify(conversations[at++]?.response));
   });
-  environmentOf({ RUNSPAN_EXCHANGES: 'true' });
+  environmentOf({ RUNSPAN_DEV: '{"exchanges":true}' });
   const recorder = record();
   onTestFinished(recordFetch());
   for (const { path, request } of conversations) {

@@ -10,7 +10,7 @@ import { testFolder } from '../support/test-folder.ts';
 export async function recordedProgram(
   run: () => Promise<unknown>,
   options: RecordOptions = {},
-  variables = { RUNSPAN_EXCHANGES: 'true' },
+  variables = { RUNSPAN_DEV: '{"exchanges":true}' },
 ): Promise<RecordedRun[]> {
   environmentOf(variables);
   const recorder = recordRuns(options);

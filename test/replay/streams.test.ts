@@ -139,7 +139,7 @@ test('a streamed request that gets JSON gets JSON again', async () => {
 });
 
 /** Records a wrapped client that reads a stream. Returns the attachments as text, and why the call cannot be replayed. */
-async function missingOf(events: readonly string[], options: RecordOptions, variables?: { RUNSPAN_EXCHANGES: string }) {
+async function missingOf(events: readonly string[], options: RecordOptions, variables?: { RUNSPAN_DEV: string }) {
   const url = await serveWire({ type: EVENTS, parts: events });
   const call = async () =>
     chunksOf(await wrapOpenAI(openai(url)).chat.completions.create({ model, messages, stream: true }));
@@ -176,16 +176,16 @@ test('a stream that only a fixture must not contain is missing there', async () 
 
 test('a stream that exceeds the limit of payloads, alone or with its answer, is missing', async () => {
   const events = [...words, DONE];
-  const payloadBytes = events.join('').length;
-  const tooLong = await missingOf(events, { limits: { payloadBytes: payloadBytes - 1 } });
+  const payloadCharacters = events.join('').length;
+  const tooLong = await missingOf(events, { limits: { payloadCharacters: payloadCharacters - 1 } });
   expect(tooLong.attached).not.toContain('chat.completion.chunk');
   expect(tooLong.missing).toEqual([`openai.chat.completions: ${NOT_SHOWN}`]);
-  const { missing } = await missingOf(events, { limits: { payloadBytes } });
+  const { missing } = await missingOf(events, { limits: { payloadCharacters } });
   expect(missing).toEqual(['openai.chat.completions: it is truncated; raise `limits` of `configure`']);
 });
 
 test('a stream that is not attached is missing', async () => {
-  const { attached, missing } = await missingOf([...words, DONE], {}, { RUNSPAN_EXCHANGES: 'false' });
+  const { attached, missing } = await missingOf([...words, DONE], {}, { RUNSPAN_DEV: '{}' });
   expect(attached).toBe('');
   expect(missing).toEqual([`openai.chat.completions: ${NO_STREAM}`]);
 });

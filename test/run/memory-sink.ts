@@ -30,8 +30,6 @@ export function makeSink(
       hideOutputs: false,
       payload: LIMITS,
       attachmentBytes: 1_000_000,
-      sampling: undefined,
-      streamIdleMs: 900_000,
       ...capture,
     },
     started,

@@ -6,7 +6,7 @@ import { ServiceInfo } from '#src/delivery/wire/service-info.ts';
 import { HttpClient } from '#src/http/client.ts';
 import { createExporter } from '#src/index.ts';
 import { serve } from '../http/server.ts';
-import { environmentOf } from '../support/environment.ts';
+import { environmentOf, tune } from '../support/environment.ts';
 import { clientOf } from '../support/http-client.ts';
 import { logLines } from '../support/log-lines.ts';
 import { sendRun, service } from './service.ts';
@@ -48,7 +48,8 @@ describe('a response', () => {
     const { server, lines } = await service((_, index) =>
       index === 0 ? { status: 202, headers: { 'x-long': 'x'.repeat(1_000_000) } } : { status: 202 },
     );
-    const exporter = createExporter({ endpoint: server.url, limits: { retryDelayMs: 1 } });
+    tune({ retryDelayMs: 1 });
+    const exporter = createExporter({ endpoint: server.url });
     expect(await sendRun(exporter)).toEqual({ ok: true, pending: 0 });
     expect(exporter.stats()).toMatchObject({ sent: 1, requests: { multipart: 2 } });
     expect(lines.join('\n')).toContain('failed');

@@ -5,6 +5,7 @@ import { type ConfigureOptions, configure, createExporter, redact, startRun, tra
 import { RunSpanProcessor } from '#src/otel.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { bareSpan } from '../support/bare-span.ts';
+import { tune } from '../support/environment.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { service } from './service.ts';
 
@@ -28,7 +29,8 @@ const WAYS: readonly (readonly [string, () => Callback])[] = [
 /** Runs an application with these options. It must receive its results, and each run must end. */
 async function useOf(options: ConfigureOptions, status = 202): Promise<{ bodies: string; lines: readonly string[] }> {
   const { lines, server } = await service(() => ({ status }));
-  const exporter = configure({ endpoint: server.url, limits: { retryDelayMs: 1 }, ...options });
+  tune({ retryDelayMs: 1 });
+  const exporter = configure({ endpoint: server.url, ...options });
   const ask = traceable(async (question: object) => ({ answer: question }), { name: 'ask' });
   const list = traceable(
     function* list() {

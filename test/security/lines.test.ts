@@ -9,7 +9,7 @@ import {
   traceable,
   withRun,
 } from '#src/index.ts';
-import { environmentOf } from '../support/environment.ts';
+import { environmentOf, tune } from '../support/environment.ts';
 import type { Reply } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';
 import { service } from './service.ts';
@@ -71,8 +71,8 @@ test.each(SERVICES)(
   'repeated failures are logged in a few lines without application data if the service %s [security 17]',
   async (_, reply, options) => {
     const { server, lines } = await service(() => reply);
-    const limits = { retryDelayMs: 1, retryDelayMaxMs: 1, simpleRequestsPerSecond: 1_000_000, ...options.limits };
-    const exporter = createExporter({ endpoint: server.url, ...options, limits });
+    tune({ retryDelayMs: 1, retryDelayMaxMs: 1 });
+    const exporter = createExporter({ endpoint: server.url, ...options });
     for (let round = 0; round < ROUNDS; round++) misuse(round, exporter);
     await exporter.close({ timeoutMs: 200 });
     const seen = lines.filter((line) => !line.startsWith('debug: '));

@@ -30,7 +30,7 @@ describe('a recorded run', () => {
       return '[hidden]';
     };
     const rules = redact({ patterns: [/canary-\d+/], replace });
-    const exporter = createExporter({ endpoint: server.url, limits: { payloadBytes: 400 }, redact: rules });
+    const exporter = createExporter({ endpoint: server.url, limits: { payloadCharacters: 400 }, redact: rules });
     const inputs = { text: `${'x'.repeat(190)}canary-123456789${'y'.repeat(400)}` };
     const run = startRun({ name: 'a', exporter, inputs });
     expect(asked).not.toEqual([]);

@@ -6,7 +6,7 @@ import { type ConfigureOptions, createExporter, type Exporter, startRun, stats }
 import { serve } from '../http/server.ts';
 import { call, start } from '../receiver/wire.ts';
 import { addsUp } from '../support/adds-up.ts';
-import { environmentOf } from '../support/environment.ts';
+import { environmentOf, tune } from '../support/environment.ts';
 import { ingestServerInTest } from '../support/ingest-server.ts';
 import { listenInTest } from '../support/listen-in-test.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -46,11 +46,12 @@ async function seenOf(
   options: ConfigureOptions,
 ): Promise<{ seen: string; exporter: Exporter; lines: readonly string[] }> {
   environmentOf();
+  tune({ retryDelayMs: 1, retryDelayMaxMs: 1 });
   const lines = printed();
   const exporter = createExporter({
     apiKey: KEY,
     headers: { 'x-team-token': HEADER },
-    limits: { lingerMs: 1, retryDelayMs: 1, retryDelayMaxMs: 1, requestTimeoutMs: 50 },
+    limits: { lingerMs: 1, requestTimeoutMs: 50 },
     onDrop: (...args) => lines.push(JSON.stringify(args)),
     ...options,
   });

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import type { Limits } from '#src/config/limits.ts';
+import type { Limits, Tuning } from '#src/config/limits.ts';
 import { type ConfigureOptions, resolveSettings, type Settings } from '#src/config/options.ts';
 import { type ExporterTime, exporterFor } from '#src/delivery/create-exporter.ts';
 import { Ledger } from '#src/delivery/ledger.ts';
@@ -7,7 +7,7 @@ import { ended, makeRun } from './encoded-run.ts';
 
 type Exporter = ReturnType<typeof exporterFor>;
 
-const quick: Partial<Limits> = { lingerMs: 5, startDelayMs: 0, retryDelayMs: 5, retryDelayMaxMs: 20 };
+const quick: Partial<Limits & Tuning> = { lingerMs: 5, startDelayMs: 0, retryDelayMs: 5, retryDelayMaxMs: 20 };
 
 /**
  * Returns an exporter as an application has it, with short waits, or with the given time. It is closed after the test:
@@ -15,13 +15,14 @@ const quick: Partial<Limits> = { lingerMs: 5, startDelayMs: 0, retryDelayMs: 5, 
  */
 export function exporterTo(
   endpoint: string,
-  limits: Partial<Limits> = {},
+  limits: Partial<Limits & Tuning> = {},
   options: ConfigureOptions = {},
   time?: ExporterTime,
   changes?: Partial<Settings>,
 ): Exporter {
-  const settings = resolveSettings({ endpoint, limits: { ...quick, ...limits }, log: 'silent', ...options });
-  const exporter = exporterFor({ ...(settings as Settings), ...changes }, new Ledger(), () => {}, time);
+  const given = resolveSettings({ endpoint, log: 'silent', ...options }) as Settings;
+  const settings = { ...given, limits: { ...given.limits, ...quick, ...limits }, ...changes };
+  const exporter = exporterFor(settings, new Ledger(), () => {}, time);
   onTestFinished(async () => void (await exporter.close({ timeoutMs: 1 })));
   return exporter;
 }

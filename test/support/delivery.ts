@@ -6,7 +6,7 @@ import 'form-data-encoder';
 import 'p-queue';
 import { onTestFinished } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
-import type { Limits } from '#src/config/limits.ts';
+import type { Limits, Tuning } from '#src/config/limits.ts';
 import { type ConfigureOptions, resolveSettings, type Settings } from '#src/config/options.ts';
 import { type ExporterTime, exporterFor } from '#src/delivery/create-exporter.ts';
 import { Ledger, type Stats } from '#src/delivery/ledger.ts';
@@ -21,7 +21,7 @@ import { threadWork } from './thread-work.ts';
 import { virtualClock } from './virtual-timers.ts';
 
 export interface Setup {
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Partial<Limits & Tuning>;
   readonly options?: ConfigureOptions;
   /** The response to each request with runs. @default 202 */
   readonly reply?: Reply;
@@ -68,7 +68,7 @@ export async function delivery(setup: Setup = {}): Promise<Delivery> {
   const lines = logLines('warn');
   const drops: string[] = [];
   const details: (string | undefined)[] = [];
-  const settings = resolveSettings(
+  const given = resolveSettings(
     {
       endpoint: setup.endpoint ?? service.url,
       onDrop: (reason, { name, detail }) => {
@@ -76,10 +76,10 @@ export async function delivery(setup: Setup = {}): Promise<Delivery> {
         details.push(detail);
       },
       ...setup.options,
-      limits: { startDelayMs: 0, ...setup.limits },
     },
     false,
   ) as Settings;
+  const settings = { ...given, limits: { ...given.limits, startDelayMs: 0, ...setup.limits } };
   let isClosed = false;
   const exporter = exporterFor(
     { ...settings, compress: setup.compress ?? settings.compress },
@@ -127,7 +127,7 @@ export async function delivery(setup: Setup = {}): Promise<Delivery> {
 }
 
 /** Limits that keep all runs in the queue until a flush, which sends them in one batch. */
-export const onFlush: Partial<Limits> = { lingerMs: 1_000_000, requestsInFlight: 1 };
+export const onFlush: Partial<Limits & Tuning> = { lingerMs: 1_000_000, requestsInFlight: 1 };
 
 /** Advances the clock, and waits for the work of all timers that become due. */
 export async function advance(ms: number): Promise<void> {

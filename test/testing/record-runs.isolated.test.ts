@@ -83,11 +83,11 @@ describe('options of recordRuns', () => {
   });
 
   test.each([
-    [2, '[Truncated'],
-    [3, '{"list":[[1]]}'],
-  ])('limit payloads: at depth %i a payload of depth 3 is %s', (payloadDepth, expected) => {
-    using recorded = recordRuns({ limits: { payloadDepth } });
-    startRun({ name: 'a', inputs: { list: [[1]] } });
+    [6, '[Truncated'],
+    [7, '{"text":"abc"}'],
+  ])('limit payloads: at %i characters, a key of 4 and a text of 3 are %s', (payloadCharacters, expected) => {
+    using recorded = recordRuns({ limits: { payloadCharacters } });
+    startRun({ name: 'a', inputs: { text: 'abc' } });
     expect(JSON.stringify(recorded.runs[0]?.inputs)).toContain(expected);
   });
 
@@ -107,8 +107,11 @@ describe('options of recordRuns', () => {
     [{ project: '' }, /^Expected `project` to be a project's name, or an object with its `id`, got ""$/],
     [{ hideInputs: 'yes' }, /^Expected `hideInputs` to be true or false, got "yes"$/],
     [{ limits: 5 }, /^Expected `limits` to be an object, got the number 5$/],
-    [{ limits: { payloadBytes: 0 } }, /^Expected `payloadBytes` to be a whole number from 1, got the number 0$/],
-    [{ limits: { lingerMs: 1 } }, /^Expected `limits` to contain only payloadDepth, .*, got `lingerMs`$/],
+    [
+      { limits: { payloadCharacters: 0 } },
+      /^Expected `payloadCharacters` to be a whole number from 1, got the number 0$/,
+    ],
+    [{ limits: { lingerMs: 1 } }, /^Expected `limits` to contain only payloadCharacters, .*, got `lingerMs`$/],
     [null, /^Expected the options to be an object, got null$/],
   ])('are rejected by name: %j', (options, message) => {
     expect(() => recordRuns(options as never)).toThrow(

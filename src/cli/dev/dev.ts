@@ -264,11 +264,8 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
   const given = agent && OTLP_ENDPOINTS.find(variable);
   if (given !== undefined) warn(`${name} sends its telemetry to the receiver, not to ${given}`);
   if (agent === undefined && options.content) warn('--content has an effect only on claude and codex');
-  const environment: NodeJS.ProcessEnv = {
-    ...environmentFor(url, programId, apiKey),
-    ...hooks,
-    ...(options.withBody && { RUNSPAN_RECORD_BODY: 'true' }),
-  };
+  const dev = { program: programId, ...(options.withBody && { recordBody: true }) };
+  const environment: NodeJS.ProcessEnv = { ...environmentFor(url, dev, apiKey), ...hooks };
   let endTime = '';
   const currentUrl = (): Promise<string | undefined> => receiver.currentUrl();
   // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ignoreErrors } from '../../base/guard.ts';
-import { env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
+import { type DevEnv, devEnv, devVariable, env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
 import { SETTINGS } from '../../config/settings.ts';
 import { type ChangeFeed, DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { variablesInFiles } from '../doctor/project.ts';
@@ -10,25 +10,22 @@ import { variablesInFiles } from '../doctor/project.ts';
  * Returns the environment for a command that uses runspan or the langsmith package. If the user has turned off
  * langsmith's tracing, it stays off, because langsmith and a runspan handler would both record each step.
  */
-export function environmentFor(url: string, programId: string, apiKey?: string): NodeJS.ProcessEnv {
+export function environmentFor(url: string, dev: DevEnv, apiKey?: string): NodeJS.ProcessEnv {
   const isTurnedOff = LANGSMITH_TRACING.some((name) => env(name)?.toLowerCase() === 'false');
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
     RUNSPAN_TRACING: 'true',
     // As spans, runs would arrive only at their end.
     RUNSPAN_PROTOCOL: 'runs',
-    // With a short delay, the page shows open runs early. The user's setting takes precedence.
-    RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
-    RUNSPAN_PROGRAM: programId,
-    // The receiver is on this machine.
-    RUNSPAN_EXCHANGES: env('RUNSPAN_EXCHANGES') ?? 'true',
+    // With a short delay, the page shows open runs early. Exchanges stay on this machine.
+    ...devVariable({ startDelayMs: 250, exchanges: true, ...devEnv(), ...dev }),
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     // runspan reads this variable too. A program can still set RUNSPAN_PROJECT itself, for example from a file.
     LANGSMITH_PROJECT: projectFor(process.cwd()),
     LANGSMITH_ENDPOINT: url,
     ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
     // The langsmith clients send nothing without an API key, even if the receiver requires none.
-    LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? programId,
+    LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? dev.program,
     // If set, `LANGSMITH_RUNS_ENDPOINTS` would send the runs to other endpoints.
     LANGSMITH_RUNS_ENDPOINTS: undefined,
   });

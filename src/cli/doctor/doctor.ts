@@ -63,9 +63,8 @@ async function* allFindings(files: ReadonlyMap<string, string>): AsyncGenerator<
   const { findings, settings } = settingFindings(files);
   yield* findings;
   if (settings === undefined) return;
-  const { connectTimeoutMs } = settings.limits;
   const requestTimeoutMs = Math.min(settings.limits.requestTimeoutMs, RESPONSE_MAX_MS);
-  const client = createClient({ ...settings, connectTimeoutMs, requestTimeoutMs });
+  const client = createClient({ ...settings, requestTimeoutMs });
   try {
     for await (const finding of connectionFindings(settings, client)) {
       yield finding;

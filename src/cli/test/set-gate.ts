@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path';
 import { pathTo } from '../../base/forest.ts';
 import { ignoreErrors } from '../../base/guard.ts';
 import { messageOf, visible } from '../../base/text.ts';
-import { environmentWith } from '../../config/environment.ts';
+import { devVariable, environmentWith } from '../../config/environment.ts';
 import { FORMAT, VERSION } from '../../receiver/api/export/trace-export.ts';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { MemoryStore } from '../../receiver/store/memory-store.ts';
@@ -88,7 +88,7 @@ async function tested(set: string, command: readonly string[], isLive: boolean) 
   try {
     const file = join(folder, 'report.jsonl');
     writeFileSync(file, '');
-    const env = environmentWith({ RUNSPAN_SET_REPORT: file, RUNSPAN_SET_LIVE: `${isLive}` });
+    const env = environmentWith(devVariable({ setReport: file, setLive: isLive }));
     const ending = await runChild(command as [string], env, 'stderr');
     // If the test was killed, the last line may be incomplete.
     const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);

@@ -14,10 +14,12 @@ const SLICE_BYTES = 1_024 * 1_024;
 
 /** Minimum time between two writes in an outage or after an error, in milliseconds. Prevents one file per run. */
 const REST_MS = 1_000;
+/** How long the service must be unavailable before queued runs are written to disk, in milliseconds. */
+const SPILL_AFTER_MS = 5_000;
 
 /**
  * Decides which runs are written to disk. Ended runs are written when the queue is half full, when the service has been
- * unavailable for `limits.spillAfterMs`, and when the exporter closes. If `durability` is `write-ahead`, every run is
+ * unavailable for `SPILL_AFTER_MS`, and when the exporter closes. If `durability` is `write-ahead`, every run is
  * written at its start and at its end.
  */
 export class Spill {
@@ -69,19 +71,18 @@ export class Spill {
 
   /** Time of the next write to disk. Infinity if no write is due. */
   get dueMs(): number {
-    const { endpoint, limits } = this.#parts;
+    const { endpoint } = this.#parts;
     if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;
     if (!endpoint.isClosed || this.#states.queue.freshReadyRuns === 0) return Number.POSITIVE_INFINITY;
-    return Math.max(endpoint.outageSinceMs + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
+    return Math.max(endpoint.outageSinceMs + SPILL_AFTER_MS, this.#restsUntilMs, this.#failsUntilMs);
   }
 
   run(nowMs: number): void {
-    const { endpoint, limits } = this.#parts;
     // Reading comes first. Otherwise, runs would be read right after they were written.
     this.#replay.run();
     if (this.dueMs > nowMs) return;
     this.#isDraining = true;
-    const isUnavailable = endpoint.outageSinceMs + limits.spillAfterMs <= nowMs;
+    const isUnavailable = this.#parts.endpoint.outageSinceMs + SPILL_AFTER_MS <= nowMs;
     this.#spill(nowMs, () => this.#isAbove(LOW_SHARE) || isUnavailable);
     if (this.dueMs <= nowMs) return;
     this.#isDraining = false;

@@ -1,7 +1,6 @@
 import type PQueue from 'p-queue';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
-import type { Limits } from '../../config/limits.ts';
 import { isPerRequest } from '../../platform/node.ts';
 import { isFilled, mainJson } from '../../run/encoded-run.ts';
 import type { Item } from '../delivery.ts';
@@ -10,8 +9,11 @@ import { type Ingest, type Outcome, UNSENT, unencodable } from './outcome.ts';
 
 /** After this many failures in a row, the rest of the batch is not sent. */
 const FAILURES_MAX = 3;
+const REQUESTS_IN_FLIGHT = 4;
+/** Minimum time between the starts of two requests, in milliseconds. */
+const REQUEST_EVERY_MS = 20;
 
-export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 'simpleRequestsPerSecond'> {
+export interface SimpleIngestionOptions {
   readonly ingest: Ingest;
   readonly monotonicMs: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -37,10 +39,9 @@ export class SimpleIngestion {
    * `unsent`.
    */
   async send(items: readonly Item[], signal: AbortSignal, isOver: () => boolean): Promise<Outcome[]> {
-    const { simpleInFlight: concurrency } = this.#options;
     const { default: Queue } = await import('p-queue');
     if (isPerRequest) this.#queue = undefined;
-    this.#queue ??= new Queue({ concurrency });
+    this.#queue ??= new Queue({ concurrency: REQUESTS_IN_FLIGHT });
     const queue = this.#queue;
     const outcomes = new Map<Item, Promise<Outcome>>();
     const byId = new Map<string, Promise<Outcome>>();
@@ -94,9 +95,9 @@ export class SimpleIngestion {
 
   /** Spaces requests evenly. The timer of p-queue's own rate limit would keep the process alive. */
   async #waitForTurn(signal: AbortSignal): Promise<void> {
-    const { monotonicMs, simpleRequestsPerSecond, delay } = this.#options;
+    const { monotonicMs, delay } = this.#options;
     const nowMs = monotonicMs();
-    this.#nextRequestAtMs = Math.max(nowMs, this.#nextRequestAtMs + 1_000 / simpleRequestsPerSecond);
+    this.#nextRequestAtMs = Math.max(nowMs, this.#nextRequestAtMs + REQUEST_EVERY_MS);
     if (this.#nextRequestAtMs > nowMs) await delay(this.#nextRequestAtMs - nowMs, signal);
     signal.throwIfAborted();
   }

@@ -1,9 +1,9 @@
 import { guard } from '../../base/guard.ts';
 import { shared } from '../../base/shared.ts';
 import { makeSlot, type Slot } from '../../base/slot.ts';
-import { defaultLimits } from '../../config/limits.ts';
 import { clearTimer, DELAY_MAX_MS, runInRootContext, setSoon, setTimer } from '../../platform/timers.ts';
 import type { Run } from '../../run/run.ts';
+import { STREAM_IDLE_MS } from '../../run/sink.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
@@ -61,7 +61,7 @@ export interface Watched {
 const LEFT_IDLE_MS = 60_000;
 
 /**
- * Reports results that are garbage-collected before they end, or not used for `limits.streamIdleMs`. Unused results are
+ * Reports results that are garbage-collected before they end, or not used for `STREAM_IDLE_MS`. Unused results are
  * reported within twice that time.
  */
 class Abandonment {
@@ -134,7 +134,7 @@ class Abandonment {
   }
 }
 
-const idleMaxMsOf = ({ run }: Watched): number => (run?.capture ?? defaultLimits).streamIdleMs;
+const idleMaxMsOf = ({ run }: Watched): number => run?.capture.streamIdleMs ?? STREAM_IDLE_MS;
 
 export const abandonment: Abandonment = shared('abandonment', () => new Abandonment());
 

@@ -2,7 +2,7 @@ import { clock, monotonicNowMs } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { ownRequests } from '../../base/own-requests.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from '../../base/shared.ts';
-import { env, parseFlag } from '../../config/environment.ts';
+import { devEnv } from '../../config/environment.ts';
 import { defineOwn, type Method, type Settlement } from '../../instrument/results/observer.ts';
 import { followIfThenable } from '../../instrument/results/promise.ts';
 import { shapedLike } from '../../instrument/traceable.ts';
@@ -62,7 +62,7 @@ const state: State = shared('recordFetch', () => ({ areExchangesKept: false }));
 export function recordFetch(filter?: CallFilter): () => void {
   if (state.stop === undefined) {
     state.filter = filter;
-    state.areExchangesKept = parseFlag(env('RUNSPAN_EXCHANGES')) === true;
+    state.areExchangesKept = devEnv().exchanges === true;
   }
   state.stop ??= guard(OPERATION, install);
   return state.stop ?? (() => {});

@@ -3,7 +3,7 @@ import { shared } from '../../base/shared.ts';
 import {
   type EnvironmentName,
   env,
-  LANGSMITH_DEFAULT_ENDPOINT,
+  LANGSMITH_DEFAULT_URL,
   LANGSMITH_TRACING,
   langsmithEnv,
   usesLangsmithService,
@@ -39,7 +39,7 @@ export function warnIfTracedTwice(): boolean {
 function hasSameEndpoint(): boolean {
   const ours = env('RUNSPAN_ENDPOINT');
   if (ours === undefined) return usesLangsmithService();
-  const theirs = langsmithEnv('ENDPOINT') ?? LANGSMITH_DEFAULT_ENDPOINT;
+  const theirs = langsmithEnv('ENDPOINT') ?? LANGSMITH_DEFAULT_URL;
   return withoutSlash(ours) === withoutSlash(theirs);
 }
 

@@ -20,7 +20,7 @@ import { Run } from '../../run/run.ts';
 import { measureRun } from '../../run/run-meters.ts';
 import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling/sampling.ts';
-import type { CapturePolicy, EndedTexts, LightRun, RunSink } from '../../run/sink.ts';
+import { type CapturePolicy, type EndedTexts, type LightRun, type RunSink, STREAM_IDLE_MS } from '../../run/sink.ts';
 import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import type { MappedFields, StartFields } from '../mapping/mapped-fields.ts';
@@ -215,7 +215,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
 
   /**
    * Some instrumentations never end the span of a call that fails or is aborted. The run is therefore interrupted after
-   * `streamIdleMs`, or when the process is about to end, unless another call starts inside.
+   * `STREAM_IDLE_MS`, or when the process is about to end, unless another call starts inside.
    */
   callEnded(call: RecordedCall): void {
     if (!this.#call.endedInside(call) || this.#start === undefined) return;
@@ -223,7 +223,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     // Keeps the span, because its attributes are recorded if the run is interrupted.
     this.#span = this.#openSpan;
     const interrupt = (): void => this.interrupt('the span of a call that has ended did not end');
-    this.#call.awaitEnd(this.#capture.streamIdleMs, interrupt);
+    this.#call.awaitEnd(this.#capture.streamIdleMs ?? STREAM_IDLE_MS, interrupt);
   }
 
   #hideLater(parent: RunContext | undefined): void {

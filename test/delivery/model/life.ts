@@ -3,7 +3,7 @@ import '#src/otel/otlp/traces.ts';
 
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { Limits } from '#src/config/limits.ts';
+import type { Limits, Tuning } from '#src/config/limits.ts';
 import { type ConfigureOptions, type Durability, resolveSettings, type Settings } from '#src/config/options.ts';
 import type { Protocol } from '#src/config/otlp.ts';
 import { exporterFor } from '#src/delivery/create-exporter.ts';
@@ -17,10 +17,10 @@ import { virtualClock } from '../../support/virtual-timers.ts';
 import type { Answer, WireRequest } from './service.ts';
 
 /** Low limits, so that each one is reached often. */
-const LIMITS: Partial<Limits> = { batchRuns: 3, queueRuns: 12, openRuns: 8 };
+const LIMITS: Partial<Limits & Tuning> = { batchRuns: 3, queueRuns: 12, openRuns: 8 };
 
 /** Short age limits, so that runs grow too old. */
-export const SHORT_AGES: Partial<Limits> = { openRunAgeMs: 240_000, ageMs: 100_000, spoolAgeMs: 200_000 };
+export const SHORT_AGES: Partial<Limits & Tuning> = { openRunAgeMs: 240_000, ageMs: 100_000, spoolAgeMs: 200_000 };
 
 type Exporter = ReturnType<typeof exporterFor>;
 
@@ -33,7 +33,7 @@ export interface LifeParts {
   readonly durability: Durability;
   /** @default 'runs' */
   readonly protocol?: Protocol;
-  readonly limits: Partial<Limits>;
+  readonly limits: Partial<Limits & Tuning>;
   readonly services: readonly Service[];
   readonly fs: SpoolFs;
   /** @default 1 each time */
@@ -62,21 +62,21 @@ export class Life {
   }
 
   #exporter(service: Service, index: number, parts: LifeParts): Exporter {
-    const settings = resolveSettings(
+    const given = resolveSettings(
       {
         endpoint: `http://service-${index}`,
         protocol: parts.protocol ?? 'runs',
         durability: parts.durability,
         spoolDir: MEMORY_SPOOL,
-        limits: { ...LIMITS, ...parts.limits },
         dispatcher: this.#dispatcher(service),
         onDrop: (...drop) => this.#isDead || parts.onDrop(...drop),
       },
       false,
     ) as Settings;
+    const limits = { ...given.limits, ...LIMITS, ...parts.limits };
     // With every protocol the same, as with `runspan spool send --from`.
     const spoolDestination = String(index).repeat(32);
-    return exporterFor({ ...settings, spoolDestination }, new Ledger(), () => {}, {
+    return exporterFor({ ...given, limits, spoolDestination }, new Ledger(), () => {}, {
       monotonicMs: () => virtualClock.nowMs,
       random: parts.random ?? (() => 1),
       delay,

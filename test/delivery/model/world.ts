@@ -1,7 +1,7 @@
 // Loaded ahead, because its first use would load it outside of the virtual clock.
 import 'p-queue';
 import { diagnostics } from '#src/base/diagnostics.ts';
-import type { Limits } from '#src/config/limits.ts';
+import type { Limits, Tuning } from '#src/config/limits.ts';
 import type { Durability } from '#src/config/options.ts';
 import type { Protocol } from '#src/config/otlp.ts';
 import type { SpoolFs } from '#src/delivery/spool/fs.ts';
@@ -62,7 +62,7 @@ export interface WorldOptions {
   /** The protocols of consecutive processes, again and again. @default ['runs'] */
   readonly protocols?: readonly Protocol[];
   /** @default short ages */
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Partial<Limits & Tuning>;
   readonly throughFs?: (fs: SpoolFs) => SpoolFs;
   readonly isDiskSound?: () => boolean;
 }
@@ -75,7 +75,7 @@ export class World {
   readonly runs: Known[] = [];
   readonly dropped = new Map<string, DropReason>();
   readonly #protocols: Protocol[];
-  readonly #limits: Partial<Limits>;
+  readonly #limits: Partial<Limits & Tuning>;
   readonly #throughFs: (fs: SpoolFs) => SpoolFs;
   readonly #isDiskSound: () => boolean;
   readonly #flushes = new Set<Flush>();

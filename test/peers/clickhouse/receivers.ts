@@ -87,7 +87,7 @@ export function startSender(
 ): Promise<Ledger> {
   const program = moduleText(`
     import { configure, shutdown, startRun, stats } from 'runspan';
-    configure({ durability: 'memory', limits: { retryDelayMs: 100, retryDelayMaxMs: 500 } });
+    configure({ durability: 'memory' });
     const text = 'word '.repeat(200);
     const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
     const end = performance.now() + ${seconds * 1_000};
@@ -103,7 +103,8 @@ export function startSender(
     await shutdown({ timeoutMs: ${closeMs} });
     console.log(JSON.stringify(stats()));
   `);
-  const env = { RUNSPAN_ENDPOINT: endpoint, RUNSPAN_API_KEY: key, RUNSPAN_TRACING: 'true' };
+  const RUNSPAN_DEV = '{"limits":{"retryDelayMs":100,"retryDelayMaxMs":500}}';
+  const env = { RUNSPAN_ENDPOINT: endpoint, RUNSPAN_API_KEY: key, RUNSPAN_TRACING: 'true', RUNSPAN_DEV };
   const { ended } = startNode(program, env, undefined, LIFE_MAX_MS);
   return ended.then(({ stdout }) => JSON.parse(stdout));
 }

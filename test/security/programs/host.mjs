@@ -1,7 +1,8 @@
 // A program that traces a little and prints what the application got. Arguments: the endpoint and the time limit of the shutdown.
 const runspan = await import('../../../dist/index.js');
 const { configure, currentRun, fromHeaders, startRun, stats, toHeaders, traceable, withRun } = runspan;
-configure({ endpoint: process.argv[2], limits: { lingerMs: 1, retryDelayMs: 1, retryDelayMaxMs: 1 } });
+process.env.RUNSPAN_DEV = '{"limits":{"retryDelayMs":1,"retryDelayMaxMs":1}}';
+configure({ endpoint: process.argv[2], limits: { lingerMs: 1 } });
 
 let remote;
 const inner = traceable(async function inner({ q }) {
