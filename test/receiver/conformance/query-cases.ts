@@ -54,6 +54,7 @@ const SEARCHES: readonly (readonly [text: string, isFound: boolean])[] = [
   ['"my parcel"', true],
   ['"where parcel"', false],
   ['"prod eu"', false],
+  ['7', true],
   ['?!', true],
 ];
 
