@@ -41,14 +41,6 @@ describe('whoever reads a receiver gets', () => {
     expect(await idsOf('filter=because&sort=latency&order=ascending&limit=1')).toEqual([CHILD]);
   });
 
-  test('the rest of a list by its cursor', async () => {
-    const receiver = await filled();
-    const { body } = await get(receiver, 'runs?limit=1');
-    const next = await get(receiver, `runs?limit=1&cursor=${body.next}`);
-    expect(next.body).toMatchObject({ items: [{ id: ROOT }] });
-    expect(next.body).not.toHaveProperty('next');
-  });
-
   test('the rest of a list of a store with its own cursor format', async () => {
     const store = new MemoryStore();
     const pages: Record<string, Page<never>> = { '': { items: [], next: 'page 2' }, 'page 2': { items: [] } };
@@ -96,7 +88,7 @@ describe('whoever reads a receiver gets', () => {
     expect((await get(receiver, `runs/${CHILD}/outputs`)).body).toEqual({ text: 'Because.' });
   });
 
-  test('its threads, and the turns of one, the first or the latest first', async () => {
+  test('its threads, and the turns of one by pages, the first or the latest first', async () => {
     const store = new MemoryStore();
     const turns = [1, 2, 3].map((number) =>
       post(number, { ms: 100, inputs: { question: `${number}?` }, extra: { metadata: { thread_id: 'a/1 ü' } } }),

@@ -15,6 +15,7 @@ import {
   numberOf,
   numbersOf,
   outlined,
+  pagesOf,
   patch,
   post,
   runsOf,
@@ -344,6 +345,7 @@ const FILTER_TEXTS: readonly (readonly [filter: string, runs: number[], roots?: 
   ['any(feedback.topic OR project:other)', [11, 12, 13, 15], [11, 15]],
   ['any(type:tool OR user:bob) -any(type:llm)', [14]],
   ['zu spät', [13], [11]],
+  [`since:${second(11)} zu since:${second(13)} spät type:tool`, [13], []],
   ['"zu spät" any(type:llm)', [13], [11]],
   ['spät -name:search', [], [11]],
 ];
@@ -511,12 +513,8 @@ const pages: StoreCase[] = [
       ]);
       equal(await listed(store, query), expected);
       equal(await traced(store, query), expected);
-      const found: number[] = [];
-      for (let cursor: string | undefined = '', at = 0; cursor !== undefined && at < 10; at += 1) {
-        const page = await store.list(SCOPE, parsedQuery({ ...query, limit: 1, ...(cursor === '' ? {} : { cursor }) }));
-        found.push(...page.items.map((run) => Number(run.id.slice(-1))));
-        cursor = page.next;
-      }
+      const pages = await pagesOf((page) => store.list(SCOPE, page), { ...query, limit: 1 });
+      const found = pages.flat().map((run) => numberOf(run.id));
       equal(found, expected);
     },
   ),
