@@ -279,8 +279,7 @@ test('each signal is received on every path', async () => {
 
 test('metrics are accepted and not stored', async () => {
   const { url } = await start();
-  const json = { 'content-type': 'application/json' };
-  const accepted = await call(`${url}/v1/metrics`, 'POST', '{"resourceMetrics":[{}]}', json);
+  const accepted = await sendJson({ url }, 'POST', '/v1/metrics', { resourceMetrics: [{}] });
   expect(accepted).toMatchObject({ status: 200, body: {} });
   const protobuf = await request(`${url}/v1/metrics`, {
     method: 'POST',

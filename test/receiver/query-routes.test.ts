@@ -196,9 +196,7 @@ test.each<[string, number, unknown]>([
 });
 
 describe('feedback given in the page', () => {
-  const json = { 'content-type': 'application/json' };
-  const give = (receiver: Receiver, body: unknown) =>
-    call(`${receiver.url}/query/feedback`, 'POST', JSON.stringify(body), json);
+  const give = (receiver: Receiver, body: unknown) => sendJson(receiver, 'POST', '/query/feedback', body);
 
   test('is kept with the run that it names', async () => {
     const receiver = await filled();
@@ -226,7 +224,7 @@ describe('a trace leaves as a file', () => {
       part(`attachment.${ROOT}.a.bin`, Buffer.of(0, 255), ['Content-Type: application/x-a']),
     );
     const said = { run_id: CHILD, key: 'liked', score: 1, comment: 'good' };
-    await call(`${receiver.url}/query/feedback`, 'POST', JSON.stringify(said), { 'content-type': 'application/json' });
+    await sendJson(receiver, 'POST', '/query/feedback', said);
     const exported = await get(receiver, `traces/${ROOT}/export`);
     expect(exported.headers['content-disposition']).toBe(`attachment; filename="trace-${ROOT}.json"`);
     const other = await start();

@@ -281,7 +281,7 @@ describe('the time limit of a request', () => {
     const url = await startLimited();
     const changes = await request(`${url}/query/changes`);
     await delay(2 * LIMIT_MS);
-    await call(`${url}/runs`, 'POST', JSON.stringify(makeRun({ inputs: {} })), { 'content-type': 'application/json' });
+    await sendJson({ url }, 'POST', '/runs', makeRun({ inputs: {} }));
     let text = '';
     for await (const chunk of changes.body) {
       text += chunk;
