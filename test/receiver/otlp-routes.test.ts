@@ -204,13 +204,6 @@ test.each(['text/plain', 'application/protobuf', 'application/jsonx', ''])('the 
   expect(reply).toMatchObject(refusal(415, 'application/x-protobuf'));
 });
 
-test('faults apply to spans', async () => {
-  const receiver = await start();
-  receiver.setFaults({ fail: { status: 503, retryAfterSeconds: 2, times: 1 } });
-  expect(await send(receiver, requestOf(SPAN))).toMatchObject({ status: 503, headers: { 'retry-after': '2' } });
-  expect((await send(receiver, requestOf(SPAN))).status).toBe(200);
-});
-
 test('a span sent by OTLP and by RunSpanProcessor is one run', async () => {
   for (const order of ['otlp first', 'processor first']) {
     const receiver = await start();

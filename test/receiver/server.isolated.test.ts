@@ -193,6 +193,7 @@ test('a connection ends all its requests, also those that wait for an earlier re
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   socket.write(`GET /query/changes HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`.repeat(12));
   await vi.waitFor(() => expect(subscribed).toHaveBeenCalledTimes(12));
+  expect(left).not.toHaveBeenCalled();
   socket.destroy();
   await vi.waitFor(() => expect(left).toHaveBeenCalledTimes(12));
 });
