@@ -131,10 +131,9 @@ describe('with a key', () => {
 
 test('a write key sends runs, reads nothing, and cannot log in', async () => {
   const receiver = await start({ apiKey: KEY, writeKey: WRITE_KEY });
-  const headers = { 'content-type': 'application/json', 'x-api-key': WRITE_KEY };
-  const run = JSON.stringify({ ...makeRun(), inputs: {} });
-  expect((await call(`${receiver.url}/runs`, 'POST', run, headers)).status).toBe(202);
-  const reply = await call(`${receiver.url}/query/projects`, 'GET', undefined, headers);
+  const headers = { 'x-api-key': WRITE_KEY };
+  expect((await sendJson(receiver, 'POST', '/runs', makeRun({ inputs: {} }), headers)).status).toBe(202);
+  const reply = await get(receiver, headers);
   expect(reply).toMatchObject(refusal(403, 'write key'));
   expect(JSON.stringify(reply)).not.toContain(WRITE_KEY);
   const login = await sendJson(receiver, 'POST', '/login', { key: WRITE_KEY });
@@ -202,11 +201,7 @@ describe('a login', () => {
     const receiver = await start({ apiKey: KEY });
     const cookie = cookieIn(await login(receiver, KEY));
     const write = (headers: Record<string, string>) =>
-      call(`${receiver.url}/runs`, 'POST', JSON.stringify({ ...makeRun(), inputs: {} }), {
-        'content-type': 'application/json',
-        cookie,
-        ...headers,
-      });
+      sendJson(receiver, 'POST', '/runs', makeRun({ inputs: {} }), { cookie, ...headers });
     expect((await write({})).status).toBe(403);
     expect((await write({ origin: 'http://evil.example' })).status).toBe(403);
     expect(await receiver.runs()).toEqual([]);
@@ -224,8 +219,8 @@ describe('a login', () => {
     expect((await login(receiver, 'x'.repeat(4_096 - 10))).status).toBe(401);
     expect((await login(receiver, 'x'.repeat(4_097 - 10))).status).toBe(413);
     expect((await call(`${receiver.url}/login`, 'POST', `key=${KEY}`)).status).toBe(415);
-    const headers = { 'content-type': 'application/json', origin: 'http://evil.example' };
-    expect((await call(`${receiver.url}/login`, 'POST', JSON.stringify({ key: KEY }), headers)).status).toBe(403);
+    const origin = 'http://evil.example';
+    expect((await sendJson(receiver, 'POST', '/login', { key: KEY }, { origin })).status).toBe(403);
   });
 
   test('ends at each receiver of the store with the logout, which deletes the cookie [security 8]', async () => {
@@ -233,8 +228,8 @@ describe('a login', () => {
     const options = { apiKey: KEY, store, allowedHosts: ['runs.example'] };
     const [receiver, second] = [await start(options), await start(options)];
     // A load balancer forwards the host name.
-    const headers = { host: 'runs.example', 'content-type': 'application/json' };
-    const loginThere = () => call(`${receiver.url}/login`, 'POST', JSON.stringify({ key: KEY }), headers);
+    const headers = { host: 'runs.example' };
+    const loginThere = () => sendJson(receiver, 'POST', '/login', { key: KEY }, headers);
     const [cookie, kept] = [cookieIn(await loginThere()), cookieIn(await loginThere())];
     const statusAt = async (one: Receiver, sent = cookie) => (await get(one, { ...headers, cookie: sent })).status;
     expect([await statusAt(receiver), await statusAt(second)]).toEqual([200, 200]);
@@ -290,11 +285,7 @@ describe('a login', () => {
   test('is not a feedback token, nor is a feedback token a login', async () => {
     const receiver = await start({ apiKey: KEY });
     const run = makeRun();
-    const send = (path: string, body: object) =>
-      call(`${receiver.url}${path}`, 'POST', JSON.stringify(body), {
-        'content-type': 'application/json',
-        'x-api-key': KEY,
-      });
+    const send = (path: string, body: object) => sendJson(receiver, 'POST', path, body, { 'x-api-key': KEY });
     await send('/runs', run);
     const { url } = (await send('/feedback/tokens', { run_id: run.id, feedback_key: 'liked' })).body as { url: string };
     const token = url.slice(url.lastIndexOf('/') + 1);
@@ -306,9 +297,8 @@ describe('a login', () => {
 
   test('sets a Secure cookie over https', async () => {
     const receiver = await start({ apiKey: KEY, allowedHosts: ['runs.example'] });
-    const headers = { 'content-type': 'application/json', origin: 'https://runs.example' };
-    const reply = await call(`${receiver.url}/login`, 'POST', JSON.stringify({ key: KEY }), headers);
-    expect(reply.headers['set-cookie']).toMatch(/; Secure$/);
+    const { headers } = await sendJson(receiver, 'POST', '/login', { key: KEY }, { origin: 'https://runs.example' });
+    expect(headers['set-cookie']).toMatch(/; Secure$/);
   });
 });
 

@@ -8,6 +8,7 @@ import { killOwners, segmentsBelow } from '../support/spool.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { expectWhole, sendRequest } from './killed-store.ts';
 import { storePath } from './local-store.ts';
+import { sendJson } from './wire.ts';
 
 const TRACES = 20;
 
@@ -107,9 +108,8 @@ test('data that is deleted under load does not come back after a restart, from a
   expect(sent).toMatchObject({ code: 0, stdout: expect.stringMatching(/^delivered (\d+) of \1 runs/) });
   expect(segmentsBelow(spoolDir)).toEqual([]);
   for (const { id, trace_id } of secrets) {
-    const body = JSON.stringify({ trace_id, outputs: { text: 'secret' }, end_time: '2030-01-01T00:00:00Z' });
-    const headers = { 'content-type': 'application/json' };
-    expect((await fetch(`${second.url}/runs/${id}`, { method: 'PATCH', headers, body })).status).toBe(202);
+    const late = { trace_id, outputs: { text: 'secret' }, end_time: '2030-01-01T00:00:00Z' };
+    expect((await sendJson(second, 'PATCH', `/runs/${id}`, late)).status).toBe(202);
     expect((await fetch(`${second.url}/query/runs/${id}`)).status).toBe(404);
   }
   expect(await secretsIn(second.url)).toEqual([]);

@@ -23,6 +23,14 @@ describe('the fault `fail`', () => {
     expect((await sendRoot(receiver)).status).toBe(429);
     expect((await sendJson(receiver, 'POST', '/runs', makeRun({ inputs: {} }))).status).toBe(429);
     expect((await sendJson(receiver, 'PATCH', `/runs/${ROOT}`, { end_time: END })).status).toBe(429);
+    const span = {
+      traceId: 'a'.repeat(32),
+      spanId: 'b'.repeat(16),
+      name: 'a',
+      startTimeUnixNano: `${Date.now()}000000`,
+    };
+    const spans = { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] };
+    expect((await sendJson(receiver, 'POST', '/v1/traces', spans)).status).toBe(429);
     const { headers } = await sendJson(receiver, 'POST', '/runs/batch', { post: [makeRun()] });
     expect(headers['retry-after']).toBeUndefined();
     expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);

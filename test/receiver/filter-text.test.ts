@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { absoluteText, parseFilter } from '#src/receiver/filter/parser.ts';
-import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import { isoTimestamp } from '#src/run/time.ts';
 import { read } from '../package/repository.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00.000Z');
@@ -49,16 +47,6 @@ test.each(['(', '-(', 'NOT ', '"', ' OR', 'any(', '*,', '\\"', 'meta.', 'AND ', 
     expect(performance.now() - begunMs).toBeLessThan(200);
   },
 );
-
-test('repeated times limit the range further, and search words are joined', () => {
-  const text =
-    'since:2026-11-20T10:00Z a since:2026-11-20T11:00Z "b c" before:2026-11-20T12:00Z name:x before:2026-11-21';
-  const { range, search, conditions } = parsedQuery({ filter: text }).filter;
-  expect(isoTimestamp(range.fromUs)).toBe('2026-11-20T11:00:00.000000Z');
-  expect(isoTimestamp(range.beforeUs)).toBe('2026-11-20T12:00:00.000000Z');
-  expect(search).toEqual({ prefixes: ['a'], phrases: [['b', 'c']] });
-  expect(conditions).toEqual([{ field: 'name', values: [{ kind: 'equal', text: 'x' }] }]);
-});
 
 test('the absolute text of a filter has neither relative times nor invalid conditions', () => {
   const text = 'since:2h a latency>soon "b c" before:15m name:x';

@@ -115,9 +115,8 @@ describe('a login', () => {
     const { id, text } = addKey({ tenant: 'acme', permission: 'read' });
     const cookie = cookieOf(await sendJson({ url }, 'POST', '/login', { key: text }));
     expect(await get(url, { cookie })).toEqual({ status: 200, body: { items: [] } });
-    const headers = { cookie, origin: url, 'content-type': 'application/json' };
-    const write = await request(`${url}/runs`, { method: 'POST', headers, body: JSON.stringify(makeRun()) });
-    expect([write.statusCode, await write.body.json()]).toEqual([403, { detail: 'The read key can only read' }]);
+    const write = await sendJson({ url }, 'POST', '/runs', makeRun(), { cookie, origin: url });
+    expect(write).toMatchObject(refusal(403, 'The read key can only read'));
     const other = cookieOf(await sendJson({ url }, 'POST', '/login', { key: text }));
     await request(`${url}/logout`, { method: 'POST', headers: { cookie: other } });
     expect(await get(url, { cookie: other })).toMatchObject(refusal(401, 'The session has ended'));
@@ -178,11 +177,9 @@ test('a tenant above its limit of runs per minute gets 429 with Retry-After, and
     bolt: addKey({ tenant: 'bolt', permission: 'write' }),
   };
   const post = async (tenant: 'acme' | 'bolt') => {
-    const headers = { 'content-type': 'application/json', 'x-api-key': keys[tenant].text };
-    const body = JSON.stringify({ ...makeRun(), inputs: {} });
-    const reply = await request(`${url}/runs`, { method: 'POST', headers, body });
-    await reply.body.dump();
-    return [reply.statusCode, reply.headers['retry-after']];
+    const key = { 'x-api-key': keys[tenant].text };
+    const { status, headers } = await sendJson({ url }, 'POST', '/runs', makeRun({ inputs: {} }), key);
+    return [status, headers['retry-after']];
   };
   expect([await post('acme'), await post('acme')]).toEqual([
     [202, undefined],
@@ -217,9 +214,8 @@ test('/metrics counts accepted runs, refused requests and bytes, and measures th
     addKey({ tenant: 'acme', permission: 'write' }),
     addKey({ tenant: 'acme', permission: 'metrics' }),
   ];
-  const body = JSON.stringify({ ...makeRun(), inputs: {} });
-  const headers = { 'content-type': 'application/json', 'x-api-key': write.text };
-  await (await request(`${url}/runs`, { method: 'POST', headers, body })).body.dump();
+  const body = JSON.stringify(makeRun({ inputs: {} }));
+  await sendJson({ url }, 'POST', '/runs', body, { 'x-api-key': write.text });
   await get(url, {});
   const reply = await request(`${url}/metrics`, { headers: { 'x-api-key': metrics.text } });
   const text = await reply.body.text();
@@ -325,14 +321,10 @@ test('feedback tokens have the public URL, and work without a key', async () => 
   const { url, store, addKey } = await startService({ publicUrl: 'https://runs.example' });
   const run = simple(1);
   await store.apply({ tenant: 'bolt' }, [run]);
-  const headers = {
-    'content-type': 'application/json',
-    'x-api-key': addKey({ tenant: 'bolt', permission: 'write' }).text,
-  };
-  const body = JSON.stringify({ run_id: run.id, feedback_key: 'liked' });
-  const created = await request(`${url}/feedback/tokens`, { method: 'POST', headers, body });
-  const token = (await created.body.json()) as { url: string };
-  const [, base, path] = /^(.*)(\/feedback\/tokens\/[\w.-]+)$/.exec(token.url) ?? [];
+  const key = { 'x-api-key': addKey({ tenant: 'bolt', permission: 'write' }).text };
+  const asked = { run_id: run.id, feedback_key: 'liked' };
+  const { body: token } = await sendJson({ url }, 'POST', '/feedback/tokens', asked, key);
+  const [, base, path] = /^(.*)(\/feedback\/tokens\/[\w.-]+)$/.exec(`${token.url}`) ?? [];
   expect(base).toBe('https://runs.example/api/v1');
   expect((await get(url, {}, `${path}?score=1`)).status).toBe(200);
   expect(await store.feedback({ tenant: 'bolt' }, [run.id])).toMatchObject([{ key: 'liked', score: 1 }]);

@@ -1,9 +1,9 @@
-import { request } from 'undici';
 import { expect } from 'vitest';
 import { loadEngine } from '#src/receiver/store/sqlite/file/database.ts';
 import { openToWrite } from '#src/receiver/store/sqlite/file/file.ts';
 import { isoTimestamp } from '#src/run/time.ts';
 import { startNode } from '../support/program.ts';
+import { sendJson } from './wire.ts';
 
 /** The runs in one request, which are stored completely or not at all. */
 const RUNS = 20;
@@ -32,13 +32,7 @@ function batch(number: number): unknown {
 
 /** Sends the request with this number, and returns the response status. */
 export async function sendRequest(url: string | undefined, number: number): Promise<number> {
-  const answer = await request(`${url}/runs/batch`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(batch(number)),
-  });
-  await answer.body.dump();
-  return answer.statusCode;
+  return (await sendJson({ url: `${url}` }, 'POST', '/runs/batch', batch(number))).status;
 }
 
 /**

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Receiver } from '#src/receiver.ts';
 import { readAll } from '../support/read-all.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { sendJson } from './wire.ts';
 
 // Typed loosely, because the tests run with the clients of two versions.
 // biome-ignore lint/suspicious/noExplicitAny: see above
@@ -39,12 +40,8 @@ export function runOf(n: number, fields: Record<string, unknown> = {}, parent?: 
 }
 
 export async function send(url: string, runs: readonly Fields[], headers: Record<string, string> = {}): Promise<void> {
-  const response = await fetch(`${url}/runs/batch`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify({ post: runs, patch: [] }),
-  });
-  expect(response.status).toBe(202);
+  const { status } = await sendJson({ url }, 'POST', '/runs/batch', { post: runs, patch: [] }, headers);
+  expect(status).toBe(202);
 }
 
 const metadata = (fields: object) => ({ extra: { metadata: fields } });

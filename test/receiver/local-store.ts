@@ -7,15 +7,10 @@ import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/s
 import type { ConnectionOptions, Thread } from '#src/receiver/store/sqlite/threads/thread.ts';
 import { openHandler } from '#src/receiver/store/sqlite/threads/worker.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
-import {
-  DEFAULT_SCOPE,
-  type PriceOptions,
-  parsedQuery,
-  type RunQuery,
-  type Store,
-  type StoredRun,
-} from '#src/receiver.ts';
+import type { PriceOptions } from '#src/receiver.ts';
 import { temporaryFolder } from '../support/folders.ts';
+
+export { runsOf as runsIn } from './conformance/support.ts';
 
 export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, projectMaxAgeMs: {}, maxBytes: 2 ** 40 };
 
@@ -65,12 +60,6 @@ export async function openLocalStore(
   store.checkAge();
   whenDone(() => store.close());
   return store;
-}
-
-export async function runsIn(store: Store, query: RunQuery = {}, scope = DEFAULT_SCOPE): Promise<StoredRun[]> {
-  const runs: StoredRun[] = [];
-  for await (const text of store.runs(scope, parsedQuery(query))) runs.push(JSON.parse(text));
-  return runs;
 }
 
 export async function indexAll(path: string): Promise<void> {

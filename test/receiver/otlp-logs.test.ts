@@ -4,7 +4,7 @@ import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import type { Receiver, StoredRun } from '#src/receiver.ts';
 import { openLocalStore, storePath } from './local-store.ts';
-import { type Service, startService } from './service.ts';
+import { startService } from './service.ts';
 import { refusal, sendJson, start } from './wire.ts';
 
 const TRACE = 'a'.repeat(32);
@@ -324,25 +324,19 @@ describe.each<[string, () => () => Promise<Receiver>]>([
   });
 });
 
-describe('a key for a project', () => {
-  const send = (service: Service, key: string, path: string, body: object) =>
-    request(service.url + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-api-key': key },
-      body: JSON.stringify(body),
-    });
-
-  test('adds log records only to runs that a key for this project has sent', async () => {
-    const service = await startService();
-    const keyOf = (project: string) => service.addKey({ tenant: 'acme', project, permission: 'write' }).text;
-    const traces = { resourceSpans: [{ scopeSpans: [{ spans: [spanOf()] }] }] };
-    const bodyOf = (record: object) => ({ resourceLogs: [{ scopeLogs: [{ logRecords: [record] }] }] });
-    await send(service, keyOf('lab'), '/v1/logs', bodyOf(user('early')));
-    await send(service, keyOf('shop'), '/v1/traces', traces);
-    await send(service, keyOf('lab'), '/v1/logs', bodyOf(user('late')));
-    await send(service, keyOf('shop'), '/v1/logs', bodyOf(user('own')));
-    const [run] = await service.store.mergedRuns({ tenant: 'acme' }, [{ traceId: TRACE, spanId: SPAN }]);
-    expect(run?.fields.inputs).toEqual({ messages: [{ role: 'user', content: 'own' }] });
-    expect(await service.store.mergedRuns({ tenant: 'bolt' }, [{ traceId: TRACE, spanId: SPAN }])).toEqual([]);
-  });
+test('a key for a project adds log records only to runs that a key for this project has sent', async () => {
+  const service = await startService();
+  const send = (project: string, path: string, body: object) => {
+    const { text } = service.addKey({ tenant: 'acme', project, permission: 'write' });
+    return sendJson(service, 'POST', path, body, { 'x-api-key': text });
+  };
+  const traces = { resourceSpans: [{ scopeSpans: [{ spans: [spanOf()] }] }] };
+  const bodyOf = (record: object) => ({ resourceLogs: [{ scopeLogs: [{ logRecords: [record] }] }] });
+  await send('lab', '/v1/logs', bodyOf(user('early')));
+  await send('shop', '/v1/traces', traces);
+  await send('lab', '/v1/logs', bodyOf(user('late')));
+  await send('shop', '/v1/logs', bodyOf(user('own')));
+  const [run] = await service.store.mergedRuns({ tenant: 'acme' }, [{ traceId: TRACE, spanId: SPAN }]);
+  expect(run?.fields.inputs).toEqual({ messages: [{ role: 'user', content: 'own' }] });
+  expect(await service.store.mergedRuns({ tenant: 'bolt' }, [{ traceId: TRACE, spanId: SPAN }])).toEqual([]);
 });

@@ -66,14 +66,10 @@ test.each<[string, string, ...string[]]>([
 
 test.each<[string, ...string[]]>([
   ['only the same model and time', 'a x 0-9 ~m', 'b y 1-8 <a ~m'],
-  ['one source', 'a x 0-9 #q @1', 'b x 1-8 <a #q @1'],
   ['different types', 'a x 0-9 #q embedding', 'b y 1-8 <a #q'],
-  ['different requests', 'a x 0-9 #q', 'b y 1-8 <a #p'],
   ['different response ids', 'a x 0-9 #q @1', 'b y 1-8 <a #q @2'],
-  ['one after the other', 'a x 0-4 #q', 'b y 5-9 #q'],
   ['one after the other, or at once in the last millisecond', 'a x 0-5 #q', 'b y 4-9 #q'],
   ['different parents', 'a x 0-9 #q', 'b y 1-8 <elsewhere #q'],
-  ['no parent', 'a x 0-9 < #q', 'b y 1-8 < #q'],
   ['two possible partners each', 'a x 0-9 #q', 'b x 0-9 #q', 'c y 1-8 #q', 'd y 1-8 #q'],
   ['two that succeeded', 'a x 0-9 #q', 'b y 1-3 <a #q', 'c y 4-8 <a #q'],
   ['a small and a large model', 'a x 0-9 #q ~gpt-4o', 'b y 1-8 <a #q ~gpt-4o-mini'],
@@ -81,7 +77,6 @@ test.each<[string, ...string[]]>([
   ['a model and the next one', 'a x 0-9 #q ~gpt-4', 'b y 1-8 <a #q ~gpt-4-1'],
   ['an id that the service gives again, to another model', 'a x 0-9 @1 ~small', 'b y 1-8 <a @1 ~large'],
   ['an id that the service gives again, beside each other', 'a x 0-9 @1 #q', 'b y 1-8 @1 #p'],
-  ['a mark of a run of another type', 'a x 0-9 =b', 'b x 1-8 tool'],
 ])('two records are of two calls with %s', (_, ...runs) => {
   expect(pairs(...runs)).toBe('');
 });

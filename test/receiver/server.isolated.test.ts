@@ -67,32 +67,31 @@ describe('listening', () => {
   });
 });
 
+/** The receiver answers with "100 Continue", and then waits for the body. */
+const UNFINISHED =
+  'POST /runs HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n';
+
+/** Opens connections, and sends the text in each. */
+async function open(
+  receiver: Pick<Receiver, 'url'>,
+  count: number,
+  text: string,
+  localAddress = '127.0.0.1',
+): Promise<Socket[]> {
+  const { host, port } = new URL(receiver.url);
+  const sockets = Array.from({ length: count }, () => connect({ port: Number(port), host: '127.0.0.1', localAddress }));
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  for (const socket of sockets) socket.on('error', () => {}).write(text.replaceAll('HOST', host));
+  await Promise.all(sockets.map((socket) => socket.readyState === 'open' || once(socket, 'connect')));
+  return sockets;
+}
+
 describe('at the limit of connections', () => {
   const MAX = 20;
   const startSmall = () => startWithin(new MemoryStore(), { connectionsMax: MAX });
   const GET = 'GET /info HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
-  /** The receiver answers with "100 Continue", and then waits for the body. */
-  const UNFINISHED =
-    'POST /runs HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n';
-
-  async function open(
-    receiver: Pick<Receiver, 'url'>,
-    count: number,
-    text: string,
-    localAddress = '127.0.0.1',
-  ): Promise<Socket[]> {
-    const { host, port } = new URL(receiver.url);
-    const sockets = Array.from({ length: count }, () =>
-      connect({ port: Number(port), host: '127.0.0.1', localAddress }),
-    );
-    onTestFinished(() => {
-      for (const socket of sockets) socket.destroy();
-    });
-    for (const socket of sockets) socket.on('error', () => {}).write(text.replaceAll('HOST', host));
-    await Promise.all(sockets.map((socket) => socket.readyState === 'open' || once(socket, 'connect')));
-    return sockets;
-  }
-
   test.each([
     ['silent', ''],
     ['idle', GET],
@@ -194,6 +193,7 @@ test('a connection ends all its requests, also those that wait for an earlier re
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   socket.write(`GET /query/changes HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`.repeat(12));
   await vi.waitFor(() => expect(subscribed).toHaveBeenCalledTimes(12));
+  expect(left).not.toHaveBeenCalled();
   socket.destroy();
   await vi.waitFor(() => expect(left).toHaveBeenCalledTimes(12));
 });
@@ -282,7 +282,7 @@ describe('the time limit of a request', () => {
     const url = await startLimited();
     const changes = await request(`${url}/query/changes`);
     await delay(2 * LIMIT_MS);
-    await call(`${url}/runs`, 'POST', JSON.stringify(makeRun({ inputs: {} })), { 'content-type': 'application/json' });
+    await sendJson({ url }, 'POST', '/runs', makeRun({ inputs: {} }));
     let text = '';
     for await (const chunk of changes.body) {
       text += chunk;
@@ -309,23 +309,17 @@ describe('close', () => {
   const body = JSON.stringify({ ...makeRun(), inputs: {} });
 
   /** Sends the header of a POST request, and waits until the server asks for the body. */
-  async function startPost({ url }: Receiver) {
-    const { host, port } = new URL(url);
-    const lines = ['POST /runs HTTP/1.1', `Host: ${host}`, 'Content-Type: application/json'];
-    lines.push(`Content-Length: ${body.length}`, 'Expect: 100-continue', '', '');
-    const socket = connect(Number(port), '127.0.0.1', () => socket.write(lines.join('\r\n')));
+  async function startPost(receiver: Receiver) {
+    const { socket, ended } = await connectTo(receiver, UNFINISHED.replace('Length: 2', `Length: ${body.length}`));
     const chunks: string[] = [];
     socket.setEncoding('utf8').on('data', (chunk: string) => chunks.push(chunk));
-    const ended = new Promise((resolve) => socket.once('close', resolve).on('error', () => {}));
-    await new Promise((resolve) => socket.once('data', resolve));
+    await once(socket, 'data');
     return { socket, chunks, ended };
   }
 
-  async function connectSilently({ url }: Receiver): Promise<{ ended: Promise<unknown> }> {
-    const silent = connect(Number(new URL(url).port), '127.0.0.1');
-    const ended = new Promise((resolve) => silent.once('close', resolve).on('error', () => {}));
-    await new Promise((resolve) => silent.once('connect', resolve));
-    return { ended };
+  async function connectTo(receiver: Receiver, text: string) {
+    const [socket] = (await open(receiver, 1, text)) as [Socket];
+    return { socket, ended: new Promise((resolve) => socket.once('close', resolve)) };
   }
 
   /** The timer that limits the wait does not fire by itself. */
@@ -338,7 +332,7 @@ describe('close', () => {
     const agent = new Agent({ keepAliveTimeout: 60_000 });
     onTestFinished(() => agent.destroy());
     await (await request(`${receiver.url}/info`, { dispatcher: agent })).body.text();
-    const { ended } = await connectSilently(receiver);
+    const { ended } = await connectTo(receiver, '');
     stopTimers();
     await Promise.all([receiver.close(), receiver.close()]);
     await receiver.close();
@@ -367,7 +361,7 @@ describe('close', () => {
   test('waits for a pending request, and stored runs stay readable', async () => {
     const receiver = await createReceiver();
     // Ends with the request, although it has sent none.
-    const silent = await connectSilently(receiver);
+    const silent = await connectTo(receiver, '');
     const { socket, chunks, ended } = await startPost(receiver);
     stopTimers();
     const closing = receiver.close();

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { startNode } from '../support/program.ts';
 import { storePath } from './local-store.ts';
+import { sendJson } from './wire.ts';
 
 const RUNS = 8_000;
 const KEYS = Array.from({ length: 25 }, (_, at) => `key${at}`);
@@ -20,9 +21,7 @@ async function startFilled() {
   const [url = ''] = await printed(/http:\S+/);
   for (let at = 0; at < RUNS; at += 1_000) {
     const post = Array.from({ length: 1_000 }, (_, index) => runOf(at + index + 1));
-    const body = JSON.stringify({ post });
-    const headers = { 'content-type': 'application/json' };
-    expect((await fetch(`${url}/runs/batch`, { method: 'POST', headers, body })).status).toBe(202);
+    expect((await sendJson({ url }, 'POST', '/runs/batch', { post })).status).toBe(202);
   }
   const get = async (path: string, signal?: AbortSignal) => {
     const response = await fetch(url + path, signal ? { signal } : {});

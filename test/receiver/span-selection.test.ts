@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { fieldsOf } from '#src/payload/fields.ts';
 import { SpanSelection } from '#src/receiver/ingest/span-selection.ts';
 import { receiverWith } from '#src/receiver/receiver.ts';
+import { sendJson } from './wire.ts';
 
 const MODEL = { 'gen_ai.operation.name': 'chat' };
 const CLAUDE = { 'span.type': 'tool', 'anthropic.provider': 'firstParty' };
@@ -29,10 +30,8 @@ async function stored(...requests: string[]): Promise<string> {
     };
   };
   for (const spans of requests) {
-    const body = JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: spans.split(' ').map(spanOf) }] }] });
-    const headers = { 'content-type': 'application/json' };
-    const response = await fetch(`${receiver.url}/v1/traces`, { method: 'POST', headers, body });
-    expect([response.status, await response.json()]).toEqual([200, {}]);
+    const sent = { resourceSpans: [{ scopeSpans: [{ spans: spans.split(' ').map(spanOf) }] }] };
+    expect(await sendJson(receiver, 'POST', '/v1/traces', sent)).toMatchObject({ status: 200, body: {} });
   }
   const runs = await receiver.runs();
   const tree = runs.map(

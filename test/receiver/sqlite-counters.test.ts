@@ -3,9 +3,8 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { NO_PRICES } from '#src/receiver/domain/cost/prices.ts';
 import { SqliteCommits } from '#src/receiver/store/sqlite/commits.ts';
 import { Counters } from '#src/receiver/store/sqlite/counters.ts';
-import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
-import { openToRead, openToWrite } from '#src/receiver/store/sqlite/file/file.ts';
-import { ALL_FILLED, EARLIER_VERSION } from '#src/receiver/store/sqlite/file/schema.ts';
+import type { SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
+import { ALL_FILLED } from '#src/receiver/store/sqlite/file/schema.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { SqliteReader } from '#src/receiver/store/sqlite/reads/reader.ts';
 import {
@@ -19,13 +18,13 @@ import {
 import { isoTimestamp } from '#src/run/time.ts';
 import { cases } from '../support/campaign.ts';
 import { id, simple } from './conformance/support.ts';
-import { LIMITS, openConnection, storePath } from './local-store.ts';
+import { LIMITS, openConnection } from './local-store.ts';
 
 const FIRST_MS = Date.UTC(2026, 10, 20);
 const DAY_MS = 86_400_000;
 
-async function open(nowMs: () => number, maxAgeMs = DAY_MS, path = storePath()) {
-  const connection = await openConnection(path);
+async function open(nowMs: () => number, maxAgeMs = DAY_MS) {
+  const connection = await openConnection();
   const limits = { ...LIMITS, maxAgeMs, prices: NO_PRICES };
   const commits = new SqliteCommits(connection, limits, nowMs, () => {}, nowMs);
   onTestFinished(() => commits.close());
@@ -180,34 +179,6 @@ test('runs that change while a key is being filled count once, also if their key
   compareGroups(statistics);
   const plans = statistics({ groupBy: 'meta.plan' }).groups.map(({ group, runs }) => `${group} ${runs}`);
   expect(plans).toEqual(['pro 246', '7 4']);
-});
-
-test('a file of the earlier version is upgraded when it is opened, also read-only', async () => {
-  const path = storePath();
-  const file = openToWrite(await loadEngine(), path);
-  const writer = new SqliteCommits(file.connection, { ...LIMITS, prices: NO_PRICES }, Date.now, () => {});
-  const fields = { tags: ['a'], extra: { metadata: { user_id: 'ada', plan: 'pro' } } };
-  const run = (index: number) => encodedOperation(simple(index, fields));
-  await writer.apply(DEFAULT_SCOPE, [run(1), run(2)]);
-  writer.close();
-  file.connection.exec(`DROP TABLE value_counters; DROP TABLE counted_keys; ALTER TABLE runs DROP COLUMN labels;
-    DROP TABLE counters; CREATE TABLE counters (runs); CREATE TABLE user_counters (runs);
-    PRAGMA user_version = ${EARLIER_VERSION}`);
-  file.connection.close();
-  file.lock.close();
-
-  const old = openToRead(await loadEngine(), path);
-  onTestFinished(() => old.close());
-  const statisticsOf = (connection: SqliteConnection) => (query: StatisticsQuery) =>
-    new SqliteReader(connection, () => undefined).statistics(DEFAULT_SCOPE, parsedQuery(query));
-  compareGroups(statisticsOf(old));
-  expect(statisticsOf(old)({}).total).toEqual(statisticsOf(old)({ filter: 'meta.plan=pro' }).total);
-  const { commits, connection, statistics } = await open(Date.now, DAY_MS, path);
-  compareGroups(statistics);
-  await commits.apply(DEFAULT_SCOPE, [run(3)]);
-  await filled(connection);
-  for (const each of [statistics, statisticsOf(old)]) compareGroups(each);
-  expect(connection.number('SELECT sum(runs) FROM value_counters')).toBe(6);
 });
 
 test('the time buckets of many runs are at least a minute long', async () => {

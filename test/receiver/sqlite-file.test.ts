@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
 import { currentOwner, openToRead, openToWrite, setOwner } from '#src/receiver/store/sqlite/file/file.ts';
-import { EARLIER_VERSION, FORMAT_VERSION } from '#src/receiver/store/sqlite/file/schema.ts';
+import { FORMAT_VERSION } from '#src/receiver/store/sqlite/file/schema.ts';
 import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
 import { simple } from './conformance/support.ts';
 import { openLocalStore, storePath } from './local-store.ts';
@@ -179,7 +179,7 @@ describe('a file that is not a store', () => {
       },
       'is not a runspan store',
     ],
-    ...[EARLIER_VERSION - 1, FORMAT_VERSION + 1].map((version): [string, (path: string) => void, string] => [
+    ...[FORMAT_VERSION - 1, FORMAT_VERSION + 1].map((version): [string, (path: string) => void, string] => [
       `a store of format version ${version}`,
       (path) => {
         const file = open(path);

@@ -145,3 +145,11 @@ test.each<[string, (reader: SqliteReader) => unknown, string | undefined]>([
   const bad = plans.filter((plan) => /^SCAN (?!.* USING (COVERING )?INDEX)|TEMP B-TREE FOR ORDER BY/.test(plan));
   expect(bad).toEqual([]);
 });
+
+test('a query for runs with several tags or metadata values begins with the runs that have the words of all', () => {
+  const reader = new SqliteReader(few.connection, () => undefined);
+  const ask = () => reader.list(DEFAULT_SCOPE, parsedQuery({ filter: 'tag:a meta.plan:pro' }));
+  const plans = plansOf(few.connection, ask).join('\n');
+  expect(plans).toContain('SCAN json_each');
+  expect(plans).not.toContain('INDEX runs_by_start');
+});

@@ -7,14 +7,14 @@ import { SqliteWriter } from '#src/receiver/store/sqlite/writer.ts';
 import { id } from './conformance/support.ts';
 import { openConnection } from './local-store.ts';
 
-async function make(texts: readonly string[], isIndexed: boolean, rareMax?: number) {
+async function make(texts: readonly string[], rareMax: number) {
   const connection = await openConnection();
   const operations = texts.map((text, index) =>
     encodedOperation({ kind: 'post', id: id(index), fields: { inputs: { text } }, attachments: [] }),
   );
   new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', operations);
   const index = new SqliteIndex(connection);
-  while (isIndexed && index.waiting > 0) index.step(1_000);
+  while (index.waiting > 0) index.step(1_000);
   const search = new SqliteSearch(connection, () => {}, rareMax);
   return (text: string): number[] => {
     const { sql, params } = search.condition(parseSearch(text) as Search);
@@ -22,27 +22,11 @@ async function make(texts: readonly string[], isIndexed: boolean, rareMax?: numb
   };
 }
 
-const LONG = 'x'.repeat(64);
-
-test.each([true, false])('words are found by the same rules as in memory, indexed: %s', async (isIndexed) => {
-  const found = await make(['before\0behind', 'Grün ist gut', `${LONG}y`, 'a_b c', 'gut ist grün', '東京'], isIndexed);
-  expect(found('behind')).toEqual([0]);
-  expect(found('grun')).toEqual([1, 4]);
-  expect(found('"grün ist"')).toEqual([1]);
-  expect(found(LONG)).toEqual([2]);
-  expect(found(`${LONG}z`)).toEqual([2]);
-  expect(found('a_')).toEqual([3]);
-  expect(found('b')).toEqual([0]);
-  expect(found('京')).toEqual([5]);
-  expect(found('gut -grün AND NOT* "')).toEqual([]);
-  expect(found('near OR')).toEqual([]);
-});
-
 test.each([9, 10, 11])(
   'ten runs with a word, and the runs with a phrase, are found if up to %i runs are rare',
   async (rareMax) => {
     const texts = Array.from({ length: 10 }, (_, index) => (index % 5 === 0 ? 'red house' : 'house red'));
-    const found = await make(texts, true, rareMax);
+    const found = await make(texts, rareMax);
     expect(found('house')).toHaveLength(10);
     expect(found('"red house"')).toEqual([0, 5]);
   },

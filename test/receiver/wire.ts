@@ -98,9 +98,10 @@ export function sendJson(
   method: 'POST' | 'PATCH',
   path: string,
   body: unknown,
+  headers: Record<string, string> = {},
 ): Promise<Reply> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return call(receiver.url + path, method, text, { 'content-type': 'application/json' });
+  return call(receiver.url + path, method, text, { 'content-type': 'application/json', ...headers });
 }
 
 /** Writes bytes to a socket and returns everything that it receives until its end. */

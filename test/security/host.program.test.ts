@@ -5,7 +5,7 @@ import { addsUp } from '../support/adds-up.ts';
 import { root } from '../support/folders.ts';
 import type { IngestServer } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
-import { runNode } from '../support/program.ts';
+import { NO_WRITING, runNode } from '../support/program.ts';
 import { service } from './service.ts';
 
 const PROGRAM = join(root, 'test/security/programs/host.mjs');
@@ -39,12 +39,7 @@ function expectDelivered({ left, lines, server }: Told): void {
   for (const { headers } of server.received) expect(headers).not.toHaveProperty('x-api-key');
 }
 
-const { allowedNodeEnvironmentFlags: known } = process;
-const permission = known.has('--permission') ? '--permission' : '--experimental-permission';
-/** No file may be written. Flags that this version does not know are left out. */
-const PERMISSIONS = [permission, '--allow-fs-read=*', ...(known.has('--allow-net') ? ['--allow-net'] : [])];
-
-test.each([['--disable-proto=delete', '--unhandled-rejections=strict'], ['--frozen-intrinsics'], PERMISSIONS])(
+test.each([['--disable-proto=delete', '--unhandled-rejections=strict'], ['--frozen-intrinsics'], NO_WRITING])(
   'a program delivers its runs under %s %s',
   async (...flags) => {
     expectDelivered(await runWith(flags));

@@ -3,15 +3,7 @@ import { expect, test } from 'vitest';
 import { filesUnder, read } from '../package/repository.ts';
 import { sourceFacts } from '../package/source-facts.ts';
 import { root } from '../support/folders.ts';
-import { runNode } from '../support/program.ts';
-
-const { allowedNodeEnvironmentFlags: known } = process;
-/** Flags that allow reading files, but not writing them. */
-const NO_WRITING = [
-  known.has('--permission') ? '--permission' : '--experimental-permission',
-  '--allow-fs-read=*',
-  ...(known.has('--allow-net') ? ['--allow-net'] : []),
-];
+import { NO_WRITING, runNode } from '../support/program.ts';
 
 /** Names with a meaning for a file system. Names of attachments have no dots. */
 const PLAIN = ['/etc/passwd', '\\\\host\\share', 'C:\\x', 'con', 'NUL', 'aux', 'a/b', '~', '-rf', '%2e%2e%2f'];

@@ -23,6 +23,14 @@ export interface Started {
 
 type Variables = Readonly<Record<string, string>>;
 
+const { allowedNodeEnvironmentFlags: known } = process;
+/** Flags of Node that allow reading files, but not writing them. */
+export const NO_WRITING: readonly string[] = [
+  known.has('--permission') ? '--permission' : '--experimental-permission',
+  '--allow-fs-read=*',
+  ...(known.has('--allow-net') ? ['--allow-net'] : []),
+];
+
 /** Starts the Node that runs the tests. Of the variables of runspan, the environment contains only `env`. */
 export function startNode(args: readonly string[], env?: Variables, cwd?: string, lifeMaxMs?: number): Started {
   return startProgram([process.execPath, ...args], env, cwd, lifeMaxMs);

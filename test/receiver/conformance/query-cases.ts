@@ -15,6 +15,7 @@ import {
   numberOf,
   numbersOf,
   outlined,
+  pagesOf,
   patch,
   post,
   runsOf,
@@ -54,6 +55,7 @@ const SEARCHES: readonly (readonly [text: string, isFound: boolean])[] = [
   ['"my parcel"', true],
   ['"where parcel"', false],
   ['"prod eu"', false],
+  ['7', true],
   ['?!', true],
 ];
 
@@ -242,6 +244,7 @@ const FILTER_TEXTS: readonly (readonly [filter: string, runs: number[], roots?: 
   ['name:answer,model', [11, 12], [11]],
   ['name:answer*', [11, 14]],
   ['name:*question', [14]],
+  ['name:model,*question', [12, 14], [14]],
   ['name:*SWER*', []],
   ['name:*swer*', [11, 14]],
   ['name:"answer question"', [14]],
@@ -269,6 +272,8 @@ const FILTER_TEXTS: readonly (readonly [filter: string, runs: number[], roots?: 
   ['tag:eu tag:prod', [11]],
   ['tag:prod,eu', [11, 14]],
   ['tag:*u', [11, 14]],
+  ['tag:prod,e*', [11, 14]],
+  ['tag:eu meta.user_id:bob', [14]],
   ['-tag:prod', [12, 13, 14, 15], [14, 15]],
   [`trace:${id(11)}`, [11, 12, 13], [11]],
   [`trace:${id(11).toUpperCase().replaceAll('-', '')}`, [11, 12, 13], [11]],
@@ -289,6 +294,7 @@ const FILTER_TEXTS: readonly (readonly [filter: string, runs: number[], roots?: 
   ['meta.plan', [12, 14], [14]],
   ['meta.plan:null', [14]],
   ['meta.plan:p*', [12], []],
+  ['meta.plan:null,p*', [12, 14], [14]],
   ['-meta.plan:pro', [11, 13, 14, 15], [11, 14, 15]],
   ['meta."a key"="x=y"', [15]],
   ['meta.deep:"{\\"a\\":1}"', [15]],
@@ -339,6 +345,7 @@ const FILTER_TEXTS: readonly (readonly [filter: string, runs: number[], roots?: 
   ['any(feedback.topic OR project:other)', [11, 12, 13, 15], [11, 15]],
   ['any(type:tool OR user:bob) -any(type:llm)', [14]],
   ['zu spät', [13], [11]],
+  [`since:${second(11)} zu since:${second(13)} spät type:tool`, [13], []],
   ['"zu spät" any(type:llm)', [13], [11]],
   ['spät -name:search', [], [11]],
 ];
@@ -506,12 +513,8 @@ const pages: StoreCase[] = [
       ]);
       equal(await listed(store, query), expected);
       equal(await traced(store, query), expected);
-      const found: number[] = [];
-      for (let cursor: string | undefined = '', at = 0; cursor !== undefined && at < 10; at += 1) {
-        const page = await store.list(SCOPE, parsedQuery({ ...query, limit: 1, ...(cursor === '' ? {} : { cursor }) }));
-        found.push(...page.items.map((run) => Number(run.id.slice(-1))));
-        cursor = page.next;
-      }
+      const pages = await pagesOf((page) => store.list(SCOPE, page), { ...query, limit: 1 });
+      const found = pages.flat().map((run) => numberOf(run.id));
       equal(found, expected);
     },
   ),

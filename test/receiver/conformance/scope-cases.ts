@@ -37,12 +37,7 @@ async function fill(store: Store, scope: Scope, given: Given): Promise<void> {
 
 type Reads<Name extends string = string> = Readonly<Record<Name, (store: Store, scope: Scope) => Promise<unknown>>>;
 /** Methods that change a store or report changes, and those whose results belong to no tenant. */
-type Other =
-  | `${'add' | 'put' | 'remov' | 'revoke' | 'subscribe'}${string}`
-  | 'apply'
-  | 'changes'
-  | 'jobs'
-  | 'tokenSecrets';
+type Other = `${'add' | 'remov' | 'revoke' | 'subscribe'}${string}` | 'apply' | 'tokenSecrets';
 
 /** Methods that read runs from a tenant or from one of the tenant's projects. */
 const RUN_READS: Reads<Exclude<keyof Store, Other | 'mergedRuns' | 'tokensRevokedMs'>> = {

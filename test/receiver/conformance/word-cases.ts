@@ -1,7 +1,10 @@
 import type { Store } from '#src/receiver/store/store.ts';
 import { equal, listed, post, SCOPE, type StoreCase, second } from './support.ts';
 
-/** The inputs of the runs 1 to 21. */
+/** Words are cut after this many characters. */
+const LONG = 'l'.repeat(64);
+
+/** The inputs of the runs 1 to 22. */
 const TEXTS: readonly string[] = [
   'Crème brûlée für Zoë',
   'cafe\u0301 CREME de\u0301ja\u0300 vu',
@@ -24,6 +27,7 @@ const TEXTS: readonly string[] = [
   '🦜 refund 100% ＲＥＦＵＮＤ２ 3.14',
   'snake_case İstanbul\n東\n区',
   'ສະບາຍດີ សួស្តី မင်္ဂလာပါ',
+  `before\0behind don’t ﬁne near not ${LONG}y`,
 ];
 
 const ALL = TEXTS.map((_, at) => at + 1);
@@ -46,6 +50,8 @@ const SEARCHES: Readonly<Record<string, readonly number[]>> = {
   ...{ '42': [18], '3.14': [19], '100%': [19], refund: [19], refund2: [19], ＲＥＦ: [19] },
   ...{ '🦜': ALL, '🦜 refund': [19] },
   ...{ ບາຍ: [21], ຍບາ: [], សស: [21], လာ: [21] },
+  ...{ behind: [22], before: [22], "don't": [22], don: [22], fine: [22], [LONG]: [22], [`${LONG}z`]: [22] },
+  ...{ 'near not*': [22], '"near not"': [22], '"not near"': [] },
 };
 
 export async function applyTexts(store: Store): Promise<void> {

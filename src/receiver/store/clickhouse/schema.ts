@@ -46,7 +46,8 @@ const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   outputs String ALIAS payloads[2],
   events String ALIAS payloads[3],
   INDEX by_time received_us TYPE minmax GRANULARITY 1,
-  INDEX by_word ${SEARCHED_TEXT} TYPE text(tokenizer = splitByNonAlpha, posting_list_codec = 'bitpacking')
+  INDEX by_word ${SEARCHED_TEXT} TYPE text(tokenizer = splitByNonAlpha, posting_list_codec = 'bitpacking'),
+  INDEX by_character ${UNSPACED_TOKENS} TYPE text(tokenizer = array, posting_list_codec = 'bitpacking')
 ) ENGINE = {replicated}MergeTree
 PARTITION BY day ORDER BY (tenant, toUInt128(group_id), toUInt128(id), kind, received_us) SETTINGS index_granularity = 512`;
 
@@ -227,7 +228,7 @@ const DELETIONS = `CREATE TABLE IF NOT EXISTS deletions {cluster} (
 TTL toDateTime(intDiv(at_ms, 1000)) + INTERVAL 31 DAY`;
 
 /** Number of the first migration. Databases with earlier numbers were created by builds before the first release. */
-const FIRST_VERSION = 7;
+const FIRST_VERSION = 8;
 
 /** The SQL statements of each migration, in order. Released migrations never change. */
 const MIGRATIONS: readonly (readonly string[])[] = [
@@ -244,12 +245,6 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     TOKEN_SECRETS,
     REVOKED_TOKENS,
     DELETIONS,
-  ],
-  [
-    `ALTER TABLE messages {cluster} ADD INDEX IF NOT EXISTS by_character ${UNSPACED_TOKENS}
-      TYPE text(tokenizer = array, posting_list_codec = 'bitpacking')`,
-    // ClickHouse indexes existing parts in the background. Until then, searches scan them.
-    'ALTER TABLE messages {cluster} MATERIALIZE INDEX by_character SETTINGS mutations_sync = 0',
   ],
 ];
 

@@ -92,10 +92,10 @@ export class CountedKeys {
 
   #fill(key: CountedKey, fill: Fill): void {
     const { n, tenant, filled } = key;
-    const field = isLabel(key.key) ? fieldColumn(key.key) : 'NULL';
+    const field = isLabel(key.key) ? METADATA : 'NULL';
     // The plus sign prevents SQLite from using indexes that begin with the tenant.
     const select = `SELECT runs.*, ${field} AS json FROM runs
-      WHERE n > ? AND n <= ? AND ? IN (0, +tenant) ORDER BY n LIMIT ${STEP_RUNS}`;
+      WHERE n > ? AND n <= ? AND +tenant = ? ORDER BY n LIMIT ${STEP_RUNS}`;
     const end = filled + STEP_KEYS;
     const rows = this.#connection.all<RunRow & { readonly json: string | null }>(select, filled, end, tenant);
     const last = rows.length < STEP_RUNS ? end : (rows.at(-1)?.n ?? end);
@@ -155,11 +155,8 @@ export function isCountable(key: GroupKey | undefined): key is GroupKey {
   return key !== undefined && (key === 'thread' || metadataKeyOf(key) !== undefined);
 }
 
-/** Returns the SQL expression for the field that contains the values of a key, as JSON. */
-export function fieldColumn(key: GroupKey): string {
-  const path = key === 'tag' ? '$.tags' : '$.extra.metadata';
-  return `(SELECT fields -> '${path}' FROM details WHERE details.n = runs.n)`;
-}
+/** SQL expression for the metadata of a run, as JSON. */
+export const METADATA = "(SELECT fields -> '$.extra.metadata' FROM details WHERE details.n = runs.n)";
 
 function labelsIn({ labels }: Pick<RunRow, 'labels'>): Readonly<Record<string, readonly string[]>> {
   return JSON.parse(labels ?? '{}');

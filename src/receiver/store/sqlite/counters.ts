@@ -234,18 +234,6 @@ class CounterChanges {
   }
 }
 
-const COUNTED_RUNS = 10_000;
-
-export function countAll(connection: SqliteConnection): void {
-  const counters = new Counters(connection);
-  const last = connection.number('SELECT coalesce(max(n), 0) FROM runs');
-  for (let n = 0; n <= last; n += COUNTED_RUNS) {
-    for (const run of connection.all<RunRow>('SELECT * FROM runs WHERE n > ? AND n <= ?', n, n + COUNTED_RUNS))
-      counters.add(run, 1);
-    counters.flush();
-  }
-}
-
 /** What a run adds to counters. */
 interface Figures {
   readonly kind: RunKind;

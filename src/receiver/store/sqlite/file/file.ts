@@ -15,9 +15,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../../../../base/errors.ts';
 import { messageOf } from '../../../../base/text.ts';
-import { countAll } from '../counters.ts';
 import { type Engine, hasCode, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
-import { APPLICATION_ID, EARLIER_VERSION, FORMAT_VERSION, SCHEMA, UPGRADE } from './schema.ts';
+import { APPLICATION_ID, FORMAT_VERSION, SCHEMA } from './schema.ts';
 
 /** The process that has a store open for writing. */
 export interface StoreOwner {
@@ -71,10 +70,6 @@ export function openToWrite(engine: Engine, path: string): { connection: SqliteC
       const prepare = (connection: SqliteConnection): void => {
         prepareChecked(connection, path);
         connection.exec(WRITER_PRAGMAS);
-        if (!isOfEarlierVersion(connection)) return;
-        connection.exec(`BEGIN IMMEDIATE; ${UPGRADE}; PRAGMA user_version = ${FORMAT_VERSION}`);
-        countAll(connection);
-        connection.exec('COMMIT');
       };
       return { connection: connect(engine, path, prepare), lock };
     } catch (error) {
@@ -95,7 +90,7 @@ function makeFolder(path: string): void {
   unlessItExists(() => mkdirSync(path, { mode: 0o700 }));
 }
 
-/** Opens a store for reading, even while another process writes to it. Upgrades a file of the earlier version first. */
+/** Opens a store for reading, even while another process writes to it. */
 export function openToRead(engine: Engine, path: string): SqliteConnection {
   try {
     if (sizeOf(path) === 0) {
@@ -103,13 +98,7 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
       throw failed(problem);
     }
     checkHeader(engine, path);
-    const open = (): SqliteConnection =>
-      connect(engine, path, (connection) => prepareChecked(connection, path), { readOnly: true });
-    const connection = open();
-    if (!isOfEarlierVersion(connection)) return connection;
-    connection.close();
-    prepare(engine, path);
-    return open();
+    return connect(engine, path, (connection) => prepareChecked(connection, path), { readOnly: true });
   } catch (error) {
     throw toStoreError(error, path);
   }
@@ -120,15 +109,13 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
  * must be a short transaction. If `create` is set, creates a missing store.
  */
 export function openBeside(engine: Engine, path: string, create: boolean): SqliteConnection {
-  if (create && sizeOf(path) === 0) prepare(engine, path);
+  if (create && sizeOf(path) === 0) {
+    const { connection, lock } = openToWrite(engine, path);
+    connection.close();
+    lock.close();
+  }
   openToRead(engine, path).close();
   return connect(engine, path, (connection) => connection.exec(`PRAGMA busy_timeout = ${BUSY_MS}`));
-}
-
-function prepare(engine: Engine, path: string): void {
-  const { connection, lock } = openToWrite(engine, path);
-  connection.close();
-  lock.close();
 }
 
 /** Writes a copy of the store to a new file. Throws a RunspanError if the file exists or cannot be written. */
@@ -250,15 +237,11 @@ function prepareChecked(connection: SqliteConnection, path: string): void {
   checkFormat(connection, path);
 }
 
-function isOfEarlierVersion(connection: SqliteConnection): boolean {
-  return connection.number('PRAGMA user_version') === EARLIER_VERSION;
-}
-
 /** Throws if a file belongs to another application, or its format is not that of this version of runspan. */
 function checkFormat(connection: SqliteConnection, path: string): void {
   if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
   const version = connection.number('PRAGMA user_version');
-  if (version === FORMAT_VERSION || version === EARLIER_VERSION) return;
+  if (version === FORMAT_VERSION) return;
   const message = `The store ${path} has format version ${version}, and this version of runspan supports ${FORMAT_VERSION}: use the version that created it, or another file`;
   throw new RunspanError('RUNSPAN_STORE_INVALID', message);
 }

@@ -20,7 +20,7 @@ import { RunFlag } from '../../../domain/trace/trace-summary.ts';
 import type { Comparison, FilterNode } from '../../../filter/filter.ts';
 import type { Parsed, RunFilter } from '../../../filter/run-filter.ts';
 import { all, conditionOf, type Dialect } from '../../../filter/sql.ts';
-import { countedKeyIn, fieldColumn, isLabel } from '../counted-keys.ts';
+import { countedKeyIn, isLabel, METADATA } from '../counted-keys.ts';
 import {
   COUNTERS,
   INTERNAL,
@@ -364,5 +364,5 @@ function groupingOf(groupBy: GroupKey, key: number | undefined): Grouping {
     };
   if (!isLabel(groupBy)) return { column: `runs.${groupBy}`, groupsOf: (value) => [value] };
   if (key !== undefined) return { column: `runs.labels -> '$.${key}'`, groupsOf: remembered(JSON.parse, 10_000) };
-  return { column: fieldColumn(groupBy), groupsOf: (json) => groupsInJson(groupBy, parseExact(json)) };
+  return { column: METADATA, groupsOf: (json) => groupsInJson(groupBy, parseExact(json)) };
 }
