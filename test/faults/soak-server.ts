@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from '../support/listen.ts';
 import { readParts } from '../support/multipart-reader.ts';
 import { requestBody } from '../support/request-body.ts';
 import { readSpans } from '../support/span-reader.ts';
@@ -53,10 +52,8 @@ export class SoakServer {
     this.#server = createServer((request, response) => void this.#serve(request, response).catch(() => {}));
   }
 
-  async listen(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  listen(): Promise<string> {
+    return listen(this.#server);
   }
 
   /** Accepts everything from now on. */
