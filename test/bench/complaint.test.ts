@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import { complaintOf, type SentBytes, shortfallOf } from '../../bench/complaint.mjs';
 import { Arrivals } from '../../bench/sink/arrivals.mjs';
 
-/** What is told of two runs of which these starts and ends have arrived. */
+/** What is told of two runs of which these ends, and then these starts, have arrived. */
 const told = (starts: string[], ends: string[], malformed = 0): string | undefined => {
   const arrivals = new Arrivals();
-  for (const id of starts) arrivals.start(id);
   for (const id of ends) arrivals.end(id);
+  for (const id of starts) arrivals.start(id);
   return complaintOf({ ...arrivals.summary, malformed }, 2);
 };
 

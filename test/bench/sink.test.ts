@@ -15,26 +15,6 @@ const arrived = (read: Reader, ...bodies: Buffer[]): Arrivals['summary'] => {
   return arrivals.summary;
 };
 
-describe('the count of arrivals', () => {
-  it('has a run whole once its start and its end are there, in whichever order', () => {
-    const arrivals = new Arrivals();
-    arrivals.end(ID);
-    expect(arrivals.summary).toMatchObject({ posted: 0, complete: 0 });
-    arrivals.start(ID);
-    arrivals.start(OTHER);
-    expect(arrivals.summary).toMatchObject({ posted: 2, complete: 1 });
-  });
-
-  it('tells an end that came twice', () => {
-    const arrivals = new Arrivals();
-    for (let time = 0; time < 2; time++) {
-      arrivals.start(ID);
-      arrivals.end(ID);
-    }
-    expect(arrivals.summary).toMatchObject({ posted: 1, complete: 1, endRecords: 2 });
-  });
-});
-
 describe('a multipart body', () => {
   const part = (name: string, text: string): string =>
     `--b\r\nContent-Disposition: form-data; name="${name}"\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}\r\n`;

@@ -132,13 +132,18 @@ it.each([400, 403, 422])(
 );
 
 describe('if no thread compresses', () => {
-  it('a body is sent as it is', async () => {
-    const { whole, flush, later } = await informed();
+  async function withStuckThreads() {
+    const scene = await informed();
     threadWork.isStuck = true;
     onTestFinished(() => {
       threadWork.isStuck = false;
     });
-    whole('sent', large);
+    scene.whole('sent', large);
+    return scene;
+  }
+
+  it('a body is sent as it is', async () => {
+    const { flush, later } = await withStuckThreads();
     const flushed = flush();
     await advance(11_000);
 
@@ -147,12 +152,7 @@ describe('if no thread compresses', () => {
   });
 
   it('`close` ends after its time limit', async () => {
-    const { whole, exporter } = await informed();
-    threadWork.isStuck = true;
-    onTestFinished(() => {
-      threadWork.isStuck = false;
-    });
-    whole('sent', large);
+    const { exporter } = await withStuckThreads();
     const closed = exporter.close({ timeoutMs: 1_000 });
     await advance(1_500);
 

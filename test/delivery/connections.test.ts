@@ -1,17 +1,16 @@
 // Services that are unreachable, disappear, or are not trusted.
 
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { type AddressInfo, createServer as createPlainServer, type LookupFunction, type Socket } from 'node:net';
+import { createServer as createPlainServer, type LookupFunction, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Agent } from 'undici';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { ConfigureOptions } from '#src/config/options.ts';
 import { exporterTo, recordSingles } from '../support/delivering.ts';
 import { root } from '../support/folders.ts';
-import { ingestServer } from '../support/ingest-server.ts';
+import { ingestServer, ingestServerInTest } from '../support/ingest-server.ts';
 import { listenInTest } from '../support/listen-in-test.ts';
 import { accepting, scriptServer } from '../support/script-server.ts';
 import { quickTime, until } from '../support/virtual-time.ts';
@@ -21,20 +20,6 @@ function exporterWith(endpoint: string, limits: ConfigureOptions['limits'] = {},
   const lines: string[] = [];
   const log: ConfigureOptions['log'] = (level, line) => void (level === 'warn' && lines.push(line));
   return { lines, exporter: exporterTo(endpoint, limits, { log, ...options }, quickTime()) };
-}
-
-/** Accepts every request on this port, until the test has finished or `stop` is called. */
-async function listen(port = 0) {
-  const server: Server = createServer((request, response) => request.resume().on('end', () => response.end('{}')));
-  await once(server.listen(port, '127.0.0.1'), 'listening');
-  const stop = async (): Promise<void> => {
-    if (!server.listening) return;
-    server.closeAllConnections();
-    server.close();
-    await once(server, 'close');
-  };
-  onTestFinished(stop);
-  return { port: (server.address() as AddressInfo).port, stop };
 }
 
 it('a service that responds before it has read a body still receives that body', async () => {
@@ -60,20 +45,20 @@ it('a service that responds before it has read a body still receives that body',
 
 describe('a service that goes away', () => {
   it('receives every run after its return, and outage and return are reported in one line each', async () => {
-    const first = await listen();
-    const { exporter, lines } = exporterWith(`http://127.0.0.1:${first.port}`, { batchRuns: 5 });
+    const first = await ingestServerInTest();
+    const { exporter, lines } = exporterWith(first.url, { batchRuns: 5 });
     recordSingles(exporter, 60);
     await until(() => exporter.stats().sent > 0);
-    await first.stop();
+    await first.close();
     recordSingles(exporter, 60);
     await until(() => lines.length > 0);
     const { requests } = exporter.stats();
     await until(() => exporter.stats().requests.multipart > requests.multipart + 4);
-    await listen(first.port);
+    await ingestServerInTest(undefined, undefined, Number(new URL(first.url).port));
 
     expect(await exporter.close()).toEqual({ ok: true, pending: 0 });
     expect(exporter.stats()).toMatchObject({ created: 120, sent: 120, dropped: 0 });
-    const service = `delivery to http://127.0.0.1:${first.port}`;
+    const service = `delivery to ${first.url}`;
     expect(lines).toEqual([
       expect.stringMatching(`^${service} failed: .*; the runs are retried while the process runs$`),
       `${service} works again`,

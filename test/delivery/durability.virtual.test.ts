@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
+import type { Arrival } from '../support/arrivals.ts';
 import { cases } from '../support/campaign.ts';
 import { codePoint } from '../support/code-point.ts';
 import { advance, delivery, finished, settle, until } from '../support/delivery.ts';
 import { machine } from '../support/processes.ts';
-import type { Arrival } from '../support/scripted-service.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 

@@ -3,9 +3,10 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Arrival } from '../support/arrivals.ts';
 import { cases } from '../support/campaign.ts';
 import { advance, delivery, onFlush, until } from '../support/delivery.ts';
-import type { Arrival, IngestRequest } from '../support/scripted-service.ts';
+import type { IngestRequest } from '../support/scripted-service.ts';
 
 const padded = (length: number) => ({ inputs: { text: 'x'.repeat(length) } });
 

@@ -4,11 +4,12 @@ import '../support/virtual-timers.ts';
 import type { Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
+import type { Arrival } from '../support/arrivals.ts';
 import { readByBusboy } from '../support/busboy-reader.ts';
 import { sample } from '../support/campaign.ts';
 import { advance, delivery, onFlush } from '../support/delivery.ts';
 import { readParts } from '../support/multipart-reader.ts';
-import { type Arrival, traffic, type Verdict } from '../support/scripted-service.ts';
+import { traffic, type Verdict } from '../support/scripted-service.ts';
 
 const HEAD = 'HTTP/1.1 202 Accepted\r\ncontent-type: application/json\r\n';
 

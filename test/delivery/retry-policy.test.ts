@@ -1,4 +1,4 @@
-// Limits of the delivery policy. Each row of its table is tested with a service, see verdicts.virtual.test.ts and others.
+// Limits of the delivery policy that no test with a service reaches. See retries.virtual.test.ts and others for its table.
 import { describe, expect, it } from 'vitest';
 import { againMs, decide, type FailedRequest, FLUSH_DELAY_MS } from '#src/delivery/retry-policy.ts';
 
@@ -14,33 +14,10 @@ const request = (given: Partial<FailedRequest>): FailedRequest => ({
 
 describe('the delivery policy', () => {
   it.each([
-    ['refused', 'since last', 3, 'drop'],
-    ['refused', 'none', 3, 'wait'],
-    ['invalid', 'since first', 3, 'drop'],
-    ['invalid', 'since last', 3, 'drop'],
-    ['invalid', 'none', 3, 'wait'],
-    ['later', 'since last', 8, 'drop'],
-    ['later', 'since first', 8, 'wait'],
-    ['unavailable', 'since last', 100, 'wait'],
-  ] as const)(
-    'a lone run that is %s, with an acceptance %s, at its failure number %i: %s',
-    (failure, evidence, number, runs) => {
-      expect(decide(request({ failure, evidence, strikes: number - 2 })).runs).toBe('wait');
-      expect(decide(request({ failure, evidence, strikes: number - 1 })).runs).toBe(runs);
-    },
-  );
-
-  it.each([
-    [{}, 1],
-    [{ strikes: 1 }, 1],
-    [{ strikes: 1, evidence: 'since last' }, 2],
-    [{ failure: 'later', strikes: 1, evidence: 'since first' }, 1],
-    [{ failure: 'unavailable', evidence: 'since last' }, 0],
-    [{ failure: 'invalid' }, 0],
-    [{ failure: 'invalid', evidence: 'since first' }, 1],
-    [{ runs: 2, evidence: 'since last' }, 0],
-  ] as const)('only the first failure, and failures beside accepted requests, are strikes: %j', (given, strikes) => {
-    expect(decide(request(given)).strikes).toBe(strikes);
+    { failure: 'unavailable', evidence: 'since last' },
+    { runs: 2, evidence: 'since last' },
+  ] as const)('a failure of the endpoint or of a batch is no strike: %j', (given) => {
+    expect(decide(request(given)).strikes).toBe(0);
   });
 
   it('an invalid batch is halved, and an invalid run counts as a refused one if nothing was accepted', () => {

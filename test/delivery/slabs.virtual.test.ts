@@ -7,12 +7,13 @@ import { type EncodedRun, mainJson } from '#src/run/encoded-run.ts';
 import type { RunOptions } from '#src/run/run-options.ts';
 import type { LightSink } from '#src/run/sink.ts';
 import { addsUp } from '../support/adds-up.ts';
+import type { Arrival } from '../support/arrivals.ts';
 import { cases } from '../support/campaign.ts';
 import { advance, type Delivery, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
-import type { Arrival, IngestRequest, Verdict } from '../support/scripted-service.ts';
+import type { IngestRequest, Verdict } from '../support/scripted-service.ts';
 
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),

@@ -8,22 +8,13 @@ import { cases } from '../support/campaign.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { logLines } from '../support/log-lines.ts';
 import { MEMORY_SPOOL, MemoryDisk } from '../support/memory-fs.ts';
-import { HEAD_BYTES } from '../support/spool.ts';
+import { HEAD_BYTES, SPOOL } from '../support/spool.ts';
 
 /** Size of the token, the version and the offset, with which a head starts. */
 const START_BYTES = 16;
 
 function spoolOn(disk: MemoryDisk): Spool {
-  return new Spool({
-    spoolDir: MEMORY_SPOOL,
-    endpoint: new URL('http://127.0.0.1:4777'),
-    workspaceId: undefined,
-    apiKey: undefined,
-    bytesMax: 100_000_000,
-    ageMaxMs: 86_400_000,
-    wallMs: () => disk.nowMs,
-    fs: disk.process().fs,
-  });
+  return new Spool({ ...SPOOL, spoolDir: MEMORY_SPOOL, wallMs: () => disk.nowMs, fs: disk.process().fs });
 }
 
 const share = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });

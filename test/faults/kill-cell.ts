@@ -1,8 +1,7 @@
+import { arrivalsIn } from '../support/arrivals.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { type IngestServer, ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
-import { runNames } from '../support/multipart-reader.ts';
 import { type Ended, type Started, startNode } from '../support/program.ts';
-import { readSpans } from '../support/span-reader.ts';
 import { silenceOwners } from '../support/spool.ts';
 import type { Cell, Ending, Protocols, Service } from './kill-matrix.ts';
 
@@ -143,15 +142,12 @@ class Endpoint {
 
   /** The names of the accepted runs, each once. */
   arrived(): string[] {
-    const names = this.#accepted.flatMap((request) =>
-      request.path === TRACES ? readSpans(request.body).map(({ record }) => String(record.name)) : runNames(request),
-    );
-    return [...new Set(names)].sort();
+    return [...new Set(this.#accepted.flatMap(arrivalsIn).map(({ name }) => name))].sort();
   }
 
   get incomplete(): string[] {
-    const spans = this.#accepted.filter(({ path }) => path === TRACES).flatMap(({ body }) => readSpans(body));
-    return spans.filter(({ isIncomplete }) => isIncomplete).map(({ record }) => String(record.name));
+    const spans = this.#accepted.flatMap(arrivalsIn).filter(({ op }) => op === 'span');
+    return spans.filter(({ isIncomplete }) => isIncomplete).map(({ name }) => name);
   }
 
   has(names: readonly string[]): Promise<void> {

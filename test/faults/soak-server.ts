@@ -1,9 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { readParts } from '../support/multipart-reader.ts';
+import { type Arrival, arrivalsIn } from '../support/arrivals.ts';
+import { listen } from '../support/listen.ts';
 import { requestBody } from '../support/request-body.ts';
-import { readSpans } from '../support/span-reader.ts';
 import { tally } from './report.ts';
 
 /** How the service misbehaves, and for how many of five hundred requests. */
@@ -53,10 +51,8 @@ export class SoakServer {
     this.#server = createServer((request, response) => void this.#serve(request, response).catch(() => {}));
   }
 
-  async listen(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  listen(): Promise<string> {
+    return listen(this.#server);
   }
 
   /** Accepts everything from now on. */
@@ -87,7 +83,8 @@ export class SoakServer {
     if (way.startsWith('resets')) return void request.socket.resetAndDestroy();
     const body = await requestBody(request);
     if (body === undefined) return;
-    const runs = runsIn(request, body);
+    const { method = '', url: path = '', headers } = request;
+    const runs = arrivalsIn({ method, path, headers, body });
     // A single run that gets 413 twice is dropped, as documented.
     if (way === 'answers 413' && runs.length === 1) way = 'accepts';
     if (way.includes('takes') || way === 'accepts') this.#take(runs);
@@ -106,36 +103,15 @@ export class SoakServer {
     return this.#left.splice(Math.floor(this.#random() * this.#left.length), 1)[0] as Way;
   }
 
-  #take(runs: readonly RunPart[]): void {
-    for (const { op, id, isEnded } of runs) {
+  #take(runs: readonly Arrival[]): void {
+    for (const { op, id, isEnded, isIncomplete } of runs) {
       const before = this.#runs.get(id) ?? 0;
+      const hasEnded = isEnded && !(op === 'span' && isIncomplete);
       if (op === 'patch' && (before & POSTED) === 0) this.early++;
-      if (isEnded && (before & ENDED) !== 0) this.duplicates++;
-      this.#runs.set(id, before | (op === 'post' ? POSTED : 0) | (isEnded ? ENDED : 0));
+      if (hasEnded && (before & ENDED) !== 0) this.duplicates++;
+      this.#runs.set(id, before | (op === 'patch' ? 0 : POSTED) | (hasEnded ? ENDED : 0));
     }
   }
-}
-
-interface RunPart {
-  readonly op: string;
-  readonly id: string;
-  readonly isEnded: boolean;
-}
-
-/** Returns the main parts, or the spans of a request. */
-function runsIn({ headers, url }: IncomingMessage, body: Buffer): RunPart[] {
-  if (url === '/v1/traces') {
-    return readSpans(body).map(({ record, isIncomplete }) => ({
-      op: 'post',
-      id: record.id ?? '',
-      isEnded: !isIncomplete,
-    }));
-  }
-  return [...readParts({ headers, body })].flatMap((part) => {
-    const [op = '', id = '', payload] = part.name.split('.');
-    if (payload !== undefined) return [];
-    return [{ op, id, isEnded: JSON.parse(part.body.toString('utf8')).end_time !== undefined }];
-  });
 }
 
 function answer(response: ServerResponse, way: string): void {

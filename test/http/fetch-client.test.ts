@@ -86,6 +86,28 @@ it('accepts a `fetch` that returns a response or throws without a promise', asyn
   expect(await throwing.client.send(POST).catch(failureOf)).toMatchObject({ detail: expect.stringMatching(/broke$/) });
 });
 
+// Node's `fetch` gives a reason for a failure and shows redirects, but the `fetch` of browsers does not.
+it.each<[string, () => Promise<unknown>, object]>([
+  [
+    'a request that failed',
+    () => Promise.reject(new TypeError('Failed to fetch')),
+    { detail: 'no response arrived, or the connection broke', isLasting: false, mayHaveArrived: true },
+  ],
+  [
+    'a body that broke off',
+    async () => new Response(new ReadableStream({ pull: (body) => body.error(new TypeError('network error')) })),
+    { detail: 'no response arrived, or the connection broke', isLasting: false, mayHaveArrived: true },
+  ],
+  [
+    'a redirect',
+    async () => ({ type: 'opaqueredirect', status: 0, headers: new Headers(), body: null }),
+    { detail: expect.stringContaining('the service redirects to another URL'), isLasting: true },
+  ],
+])('explains %s although the browser does not', async (_, ofBrowser, failure) => {
+  const { client } = await connected(() => ({ status: 202 }), { fetch: ofBrowser as typeof fetch });
+  expect(await client.send(POST).catch(failureOf)).toMatchObject(failure);
+});
+
 it('names the cause of a refused connection', async () => {
   const { server, client } = await connected(() => ({ status: 202 }));
   await server.close();

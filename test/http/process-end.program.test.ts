@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
-import { connect } from 'node:net';
 import { build, type Rollup } from 'vite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Proxies } from '#src/http/connections.ts';
 import { root } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import { bareEnvironment, moduleText, runNode } from '../support/program.ts';
+import { byProxy, named, proxy } from './proxy.ts';
 import { serve } from './server.ts';
 
 /** The client as one module of plain JavaScript, made of the sources as they are. */
@@ -85,9 +85,7 @@ describe('a process ends by itself', () => {
     const arrived = gate();
     const { server, url } = await serve();
     server.on('connect', () => arrived.open());
-    const proxy = { address: url, variable: 'HTTP_PROXY' } as const;
-    const proxies = { http: proxy, https: proxy, except: '' };
-    const { letGo } = await runProgram(`${protocol}://service.test`, 'client.send(post);', proxies);
+    const { letGo } = await runProgram(`${protocol}://service.test`, 'client.send(post);', byProxy(url));
     await arrived;
     expect(await letGo()).toBe(0);
   });
@@ -95,17 +93,8 @@ describe('a process ends by itself', () => {
   test('while its request hangs in a tunnel', async () => {
     const arrived = gate();
     const { url } = await serve(() => arrived.open());
-    const by = await serve();
-    by.server.on('connect', (_, socket) => {
-      const onward = connect(Number(new URL(url).port), '127.0.0.1', () => {
-        socket.write('HTTP/1.1 200 OK\r\n\r\n');
-        socket.pipe(onward).pipe(socket);
-      });
-      for (const end of [socket, onward]) end.on('error', () => {});
-      onTestFinished(() => void onward.destroy());
-    });
-    const proxies = { http: { address: by.url, variable: 'HTTP_PROXY' }, https: undefined, except: '' } as const;
-    const { letGo } = await runProgram('http://service.test', 'client.send(post);', proxies);
+    const by = await proxy();
+    const { letGo } = await runProgram(named(url), 'client.send(post);', byProxy(by.url));
     await arrived;
     expect(await letGo()).toBe(0);
   });

@@ -1,5 +1,4 @@
-import { createServer } from 'node:http';
-import { connect, createServer as createNetServer, type Socket } from 'node:net';
+import { createServer as createNetServer } from 'node:net';
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { EnvHttpProxyAgent } from 'undici';
@@ -10,38 +9,13 @@ import { failureOf } from '#src/http/failure.ts';
 import { createExporter } from '#src/runspan.ts';
 import { listenInTest } from '../support/listen-in-test.ts';
 import { logLines } from '../support/log-lines.ts';
+import { byProxy, named, proxy } from './proxy.ts';
 import { serve } from './server.ts';
 
 /** The environment has no proxies but these. */
 function environmentOf(variables: Record<string, string>): void {
   for (const name of ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'])
     vi.stubEnv(name, variables[name]);
-}
-
-/** A proxy that opens tunnels to this machine for any host name, or responds with a status. */
-async function proxy(status = 200) {
-  const asked: { target: string | undefined; authorization: string | undefined }[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer();
-  server.on('connect', (request, socket: Socket) => {
-    sockets.add(socket.on('error', () => {}));
-    asked.push({ target: request.url, authorization: request.headers['proxy-authorization'] });
-    if (status !== 200) return void socket.end(`HTTP/1.1 ${status} No\r\n\r\n`);
-    const onward = connect(Number(request.url?.split(':')[1]), '127.0.0.1', () => {
-      socket.write('HTTP/1.1 200 OK\r\n\r\n');
-      socket.pipe(onward).pipe(socket);
-    });
-    sockets.add(onward.on('error', () => socket.destroy()));
-  });
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-  });
-  return { url: await listenInTest(server), asked };
-}
-
-function byProxy(address: string, except = ''): Proxies {
-  const proxy = { address, variable: 'HTTP_PROXY' } as const;
-  return { http: proxy, https: proxy, except };
 }
 
 function clientTo(endpoint: string, proxies: Proxies): HttpClient {
@@ -56,8 +30,6 @@ function clientTo(endpoint: string, proxies: Proxies): HttpClient {
   return client;
 }
 
-/** The port of a service, under a name that is not this machine's. */
-const named = (url: string, host = 'service.test'): string => url.replace('127.0.0.1', host);
 const GET = { method: 'GET', path: '/info' } as const;
 
 describe('the environment', () => {

@@ -1,11 +1,14 @@
 // biome-ignore-all lint/complexity/noThisInStatic: the tests check `this`.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type TracedDecorator, traced } from '#src/index.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { outlineOf } from '#src/testing.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
 import { logLines } from '../support/log-lines.ts';
-import { built, run } from './built.ts';
+import { runNode } from '../support/program.ts';
 import { record } from './recorder.ts';
 
 /** The decorator without its types. */
@@ -231,12 +234,21 @@ describe('@traced logs one line and changes nothing on', () => {
 });
 
 describe('@traced as a legacy decorator, compiled by tsc', () => {
-  const folder = built('test/fixtures/legacy-decorators/tsconfig.json');
   let answers: Record<string, unknown> = {};
   let runs: RunRecord[] = [];
   let told: string[] = [];
   beforeAll(async () => {
-    const ended = await run(join(folder(), 'test/fixtures/legacy-decorators/program.js'), []);
+    // Below node_modules/, so that imports of packages are resolved.
+    const cache = join(root, 'node_modules', '.cache');
+    mkdirSync(cache, { recursive: true });
+    const folder = temporaryFolder(cache);
+    writeFileSync(join(folder.path, 'package.json'), '{ "type": "module" }');
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const project = 'test/fixtures/legacy-decorators';
+    const options = ['-p', join(root, project), '--outDir', folder.path];
+    execFileSync(process.execPath, [tsc, ...options], { stdio: 'inherit' });
+    const ended = await runNode([join(folder.path, project, 'program.js')]);
+    folder.remove();
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     ({ answers, runs, told } = JSON.parse(ended.stdout));
   });

@@ -3,6 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { currentRun } from '#src/run/start-run.ts';
+import { revokedProxy } from '../base/hostile.ts';
 import { gate } from '../support/gate.ts';
 import { record, treeOf } from './recorder.ts';
 
@@ -289,7 +290,7 @@ const LARGE_CHUNKS: [string, (text: string, bytes: Uint8Array) => unknown][] = [
   ['sets', (text) => new Set([text])],
   ['long arrays', (text) => Array(MIB / 16).fill(text.slice(0, 8))],
   ['cyclic objects', (text) => withItself({ text })],
-  ['objects with an unreadable property', (text) => ({ text, bad: unreadable() })],
+  ['objects with an unreadable property', (text) => ({ text, bad: revokedProxy() })],
   [
     'objects with a getter that throws',
     (text) => Object.defineProperty({ text }, 'bad', { enumerable: true, get: fail }),
@@ -302,10 +303,6 @@ function withItself(object: object): object {
 
 function fail(): never {
   throw new Error('no');
-}
-
-function unreadable(): object {
-  return Proxy.revocable({}, {}).proxy;
 }
 
 describe.each(['aggregate', 'outputs'] as const)('the chunks for `%s`', (option) => {

@@ -241,16 +241,3 @@ test.each([undefined, 1, {}, { read: () => {}, closed: true }])(
     expect(Object.keys(methods).map((name) => stream[name as 'tee']())).toEqual(Array(6).fill(result));
   },
 );
-
-test('an error that reports an abort is recorded, and its run is cancelled', async () => {
-  const recorder = record();
-  const coded = Object.assign(new Error('off'), { code: 'ABORT_ERR' });
-  for (const error of [AbortSignal.abort().reason, coded, new Error('torn')]) {
-    await traceable(() => Promise.reject(error))().catch(() => {});
-  }
-  expect(recorder.runs.map((run) => [run.error?.split('\n')[0], run.extra?.metadata?.end_reason])).toEqual([
-    ['AbortError: This operation was aborted', 'cancelled'],
-    ['Error: off', 'cancelled'],
-    ['Error: torn', undefined],
-  ]);
-});

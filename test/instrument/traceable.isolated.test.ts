@@ -6,8 +6,8 @@ import { currentRun } from '#src/run/start-run.ts';
 import { gate } from '../support/gate.ts';
 import { logLines } from '../support/log-lines.ts';
 import { moduleText, runNode } from '../support/program.ts';
-import { runProgram } from './built.ts';
 import { record, treeOf } from './recorder.ts';
+import { runProgram } from './run-program.ts';
 
 test('an asynchronous function starts in the same turn, and its run ends when its promise settles', async () => {
   const recorder = record();

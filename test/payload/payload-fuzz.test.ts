@@ -6,7 +6,7 @@ import { errorText } from '#src/payload/errors.ts';
 import { type Redaction, redact } from '#src/payload/redaction/redact.ts';
 import { serialize } from '#src/payload/serialize.ts';
 import type { PayloadRules } from '#src/payload/truncate.ts';
-import { anything } from '../base/hostile.ts';
+import { anything, revokedProxy } from '../base/hostile.ts';
 import { cases, seed } from '../support/campaign.ts';
 
 const CASES = cases(3_000);
@@ -33,8 +33,7 @@ const MAKERS: Readonly<Record<string, (counted: Counted, seed: number, inner: un
     return { proxy: new Proxy<object>(seed % 2 === 0 ? { a: inner } : [inner, seed], { get }), inner };
   },
   'revoked proxy': (_, seed, inner) => {
-    const { proxy, revoke } = Proxy.revocable<object>([[], {}, () => {}][seed % 3] ?? {}, {});
-    revoke();
+    const proxy = revokedProxy([[], {}, () => {}][seed % 3]);
     return seed % 5 === 0 ? proxy : { proxy, inner };
   },
   'throwing getter': (counted, seed, inner) => {

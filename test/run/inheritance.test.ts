@@ -3,6 +3,7 @@ import { traceable } from '#src/instrument/traceable.ts';
 import { untraced } from '#src/run/context/current.ts';
 import { noopSink, overrideSink } from '#src/run/sink.ts';
 import { currentRun, startRun, withExporter, withRun } from '#src/run/start-run.ts';
+import { throwingProxy } from '../base/hostile.ts';
 import { logLines } from '../support/log-lines.ts';
 import { makeSink } from './memory-sink.ts';
 
@@ -113,15 +114,7 @@ describe('withExporter', () => {
 
   test('without an exporter only calls the function, and logs one line', () => {
     const lines = logLines();
-    const hostile = new Proxy(
-      {},
-      {
-        get: () => {
-          throw new Error('trap');
-        },
-      },
-    );
-    for (const exporter of [undefined, null, {}, 'x', hostile])
+    for (const exporter of [undefined, null, {}, 'x', throwingProxy(['get'])])
       expect(withExporter(exporter as never, () => 1)).toBe(1);
     expect(lines).toHaveLength(1);
   });

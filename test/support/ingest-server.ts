@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { onTestFinished } from 'vitest';
-import { listen } from './listen.ts';
+import { closeServer, listen } from './listen.ts';
 import { requestBody } from './request-body.ts';
 
 export interface Received {
@@ -61,12 +60,7 @@ export async function ingestServer(
     }
   });
   const url = await listen(server, port);
-  const close = async (): Promise<void> => {
-    if (!server.listening) return;
-    server.closeAllConnections();
-    server.close();
-    await once(server, 'close');
-  };
+  const close = (): Promise<void> => closeServer(server);
   return {
     url,
     received,

@@ -1,23 +1,10 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import zlib from 'node:zlib';
-import { onTestFinished } from 'vitest';
-import type { RunRecord } from '#src/run/record.ts';
-import { listen } from './listen.ts';
-import { readParts } from './multipart-reader.ts';
+import { type Arrival, arrivalsIn } from './arrivals.ts';
+import { listenInTest } from './listen-in-test.ts';
 import { requestBody } from './request-body.ts';
-import { readSpans } from './span-reader.ts';
 import { virtualClock } from './virtual-timers.ts';
-
-export interface Arrival {
-  readonly op: 'post' | 'patch';
-  readonly id: string;
-  readonly name: string;
-  readonly isEnded: boolean;
-  /** All fields, payloads included. */
-  readonly fields: Partial<RunRecord>;
-  readonly attachments: ReadonlyMap<string, Buffer>;
-}
 
 export interface IngestRequest {
   readonly method: string;
@@ -89,11 +76,7 @@ export async function scriptedService(reply: Reply = () => 202, info: ServiceInf
     }
     const body = decoded(headers['content-encoding'], raw);
     const isMultipart = path.endsWith('/runs/multipart');
-    const arrivals = isMultipart
-      ? partsOf({ headers, body })
-      : path.endsWith('/v1/traces')
-        ? spansIn(body)
-        : [toArrival(method === 'POST' ? 'post' : 'patch', JSON.parse(body.toString()), new Map())];
+    const arrivals = arrivalsIn({ method, path, headers, body }).map(withoutIncompleteEnd);
     const names = arrivals.map((arrival) => `${kindOf(arrival)} ${arrival.name}`);
     const plainBytes = body.length;
     const atMs = virtualClock.nowMs;
@@ -102,11 +85,7 @@ export async function scriptedService(reply: Reply = () => 202, info: ServiceInf
     respond(response, await service.reply(request, requests.length - 1));
   });
   server.on('connection', () => traffic.count++);
-  const url = await listen(server);
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const url = await listenInTest(server);
   const service: ScriptedService = {
     url,
     requests,
@@ -141,37 +120,12 @@ function respond(response: ServerResponse, verdict: Verdict): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(status === 204 ? '' : body);
 }
 
+/** A span of an incomplete run has an end, but the run has not ended. */
+function withoutIncompleteEnd(arrival: Arrival): Arrival {
+  return arrival.op === 'span' && arrival.isIncomplete ? { ...arrival, isEnded: false } : arrival;
+}
+
 function kindOf({ op, isEnded }: Arrival): string {
   if (op === 'patch') return 'end';
   return isEnded ? 'whole' : 'start';
-}
-
-function partsOf(request: { headers: IncomingHttpHeaders; body: Buffer }): Arrival[] {
-  const arrivals = new Map<string, { fields: Record<string, unknown>; attachments: Map<string, Buffer> }>();
-  const attached: [id: string, name: string, bytes: Buffer][] = [];
-  for (const { name, body } of readParts(request)) {
-    const [, op = '', id = '', rest] = /^(\w+)\.([^.]+)(?:\.(.*))?$/s.exec(name) ?? [];
-    if (op === 'attachment') attached.push([id, rest ?? '', body]);
-    else if (rest === undefined)
-      arrivals.set(`${op}.${id}`, { fields: JSON.parse(body.toString()), attachments: new Map() });
-    else Object.assign(arrivals.get(`${op}.${id}`)?.fields ?? {}, { [rest]: JSON.parse(body.toString()) });
-  }
-  for (const [id, name, bytes] of attached)
-    (arrivals.get(`post.${id}`) ?? arrivals.get(`patch.${id}`))?.attachments.set(name, bytes);
-  return [...arrivals].map(([key, { fields, attachments }]) =>
-    toArrival(key.startsWith('post') ? 'post' : 'patch', fields, attachments),
-  );
-}
-
-/** The arrival of an incomplete run has not ended. */
-function spansIn(body: Buffer): Arrival[] {
-  return readSpans(body).map(({ record, isIncomplete }) => {
-    const { end_time, ...open } = record;
-    return toArrival('post', isIncomplete ? open : record, new Map());
-  });
-}
-
-function toArrival(op: Arrival['op'], fields: Partial<RunRecord>, attachments: Map<string, Buffer>): Arrival {
-  const { id = '', name = '', end_time } = fields;
-  return { op, id, name, isEnded: end_time !== undefined, fields, attachments };
 }

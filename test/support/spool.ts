@@ -6,6 +6,15 @@ import { Spool, type SpooledRecord, type SpoolOptions } from '#src/delivery/spoo
 import { ended, makeRun } from './encoded-run.ts';
 import { temporaryFolder } from './folders.ts';
 
+/** The options of a spool whose files are neither too large nor too old. */
+export const SPOOL: Omit<SpoolOptions, 'spoolDir'> = {
+  endpoint: new URL('http://127.0.0.1:4777'),
+  workspaceId: undefined,
+  apiKey: undefined,
+  bytesMax: 100_000_000,
+  ageMaxMs: 86_400_000,
+};
+
 /** Returns a folder for the spools of one destination, with clocks that only the test changes. */
 export function spoolFolder(within?: string) {
   const folder = temporaryFolder(within);
@@ -14,12 +23,8 @@ export function spoolFolder(within?: string) {
   const time = { wallMs: Date.now(), monotonicMs: 0 };
   const open = (options: Partial<SpoolOptions> = {}): Spool => {
     const spool = new Spool({
+      ...SPOOL,
       spoolDir: dir,
-      endpoint: new URL('http://127.0.0.1:4777'),
-      workspaceId: undefined,
-      apiKey: undefined,
-      bytesMax: 100_000_000,
-      ageMaxMs: 86_400_000,
       wallMs: () => time.wallMs,
       monotonicMs: () => time.monotonicMs,
       ...options,

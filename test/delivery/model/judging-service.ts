@@ -1,7 +1,8 @@
 import { delay } from '#src/platform/timers.ts';
+import { arrivalsIn } from '../../support/arrivals.ts';
 import { virtualClock } from '../../support/virtual-timers.ts';
 import type { Scenario } from './liveness.ts';
-import { type Answer, arrivalsIn, status, type WireRequest } from './service.ts';
+import { type Answer, status, type WireRequest } from './service.ts';
 
 /** What a service does with a request that it does not accept. `pause` is a 503 with `Retry-After`. */
 export const REFUSALS = [

@@ -1,5 +1,4 @@
-import { readJsonParts } from '../../support/multipart-reader.ts';
-import { readSpans } from '../../support/span-reader.ts';
+import { type Arrival, arrivalsIn } from '../../support/arrivals.ts';
 
 /**
  * - `lost answer`: accepts the runs, and breaks the connection before the response;
@@ -16,16 +15,6 @@ export const MOODS = [
   ...['fussy', 'silent', 'rejects one'],
 ] as const;
 export type Mood = (typeof MOODS)[number];
-
-interface Arrival {
-  readonly op: 'post' | 'patch' | 'span';
-  readonly id: string;
-  readonly name: string;
-  readonly isEnded: boolean;
-  readonly isIncomplete: boolean;
-  readonly inputs: string | undefined;
-  readonly outputs: string | undefined;
-}
 
 export interface WireRequest {
   readonly method: string;
@@ -99,7 +88,8 @@ export class ModelService {
 
   #take<Given extends Answer>(arrivals: readonly Arrival[], answer: Given): Given {
     for (const arrival of arrivals) {
-      const { op, id, name, isEnded, isIncomplete, inputs, outputs } = arrival;
+      const { op, id, name, isEnded, isIncomplete } = arrival;
+      const { inputs, outputs } = payloadsOf(arrival);
       if (op === 'patch' && !this.posted.has(id)) this.faults.push(`the patch of ${name} came before its post`);
       if (op === 'post') this.posted.add(id);
       if (op === 'span') this.#checkSpan(arrival);
@@ -113,7 +103,9 @@ export class ModelService {
   }
 
   /** A span contains the whole run, unless a post had the inputs. After a complete span, only the same may arrive. */
-  #checkSpan({ id, name, isEnded, isIncomplete, inputs, outputs }: Arrival): void {
+  #checkSpan(arrival: Arrival): void {
+    const { id, name, isEnded, isIncomplete } = arrival;
+    const { inputs, outputs } = payloadsOf(arrival);
     if (inputs === undefined && !this.posted.has(id)) this.faults.push(`the span of ${name} has no inputs`);
     if (!this.ended.has(id) || this.incomplete.has(id)) return;
     if (!isEnded || isIncomplete) this.late.add(id);
@@ -128,41 +120,13 @@ export function status(status: number, headers: WireAnswer['headers'] = {}): Wir
 }
 
 function isTooLarge(arrivals: readonly Arrival[]): boolean {
-  const isWithPayload = ({ inputs, outputs }: Arrival): boolean => /question|answer/.test(`${inputs}${outputs}`);
+  const isWithPayload = (arrival: Arrival): boolean =>
+    /question|answer/.test(Object.values(payloadsOf(arrival)).join());
   return arrivals.length > 1 || arrivals.some((arrival) => arrival.name === 'large' && isWithPayload(arrival));
 }
 
-export function arrivalsIn({ method, path, headers, body }: WireRequest): Arrival[] {
-  if (path === '/v1/traces') {
-    return readSpans(body).map(({ record, isIncomplete }) => ({
-      ...arrivalOf('span', record, record.inputs, record.outputs),
-      isIncomplete,
-    }));
-  }
-  if (path !== '/runs/multipart') {
-    const run = JSON.parse(body.toString('utf8'));
-    return [arrivalOf(method === 'POST' ? 'post' : 'patch', run, run.inputs, run.outputs)];
-  }
-  const parts = readJsonParts({ headers, body });
-  const arrivals: Arrival[] = [];
-  for (const [part, main] of parts) {
-    const [op, , payload] = part.split('.');
-    if (payload !== undefined || (op !== 'post' && op !== 'patch')) continue;
-    arrivals.push(arrivalOf(op, main, parts.get(`${part}.inputs`), parts.get(`${part}.outputs`)));
-  }
-  return arrivals;
-}
-
-function arrivalOf(op: Arrival['op'], main: Record<string, unknown>, inputs: unknown, outputs: unknown): Arrival {
-  return {
-    op,
-    id: String(main.id),
-    name: String(main.name),
-    isEnded: main.end_time !== undefined,
-    isIncomplete: /^(Incomplete|Interrupted): /.test(String(main.error)),
-    inputs: textOf(inputs),
-    outputs: textOf(outputs),
-  };
+function payloadsOf({ fields }: Arrival): Record<'inputs' | 'outputs', string | undefined> {
+  return { inputs: textOf(fields.inputs), outputs: textOf(fields.outputs) };
 }
 
 function textOf(payload: unknown): string | undefined {
