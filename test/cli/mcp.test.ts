@@ -202,7 +202,7 @@ it('shows the records of a call as one run, with the payload of whichever record
   expect(partsOf(await call('show_trace')).recorded).toEqual([
     `trace ${idOf(1)}, success, 4 runs, 0 failed`,
     `${idOf(1)}  run 1 · chain · success · 12 ms`,
-    `  ${idOf(2)}  chat · llm · success · 7.00 s · 7 tokens · +1 record of the same call (fetch)`,
+    `  ${idOf(2)}  chat · llm · success · 7 s · 7 tokens · +1 record of the same call (fetch)`,
     `    ${idOf(4)}  log · chain · success · 12 ms`,
   ]);
   const shown = await call('show_run', { id: idOf(2), field: 'inputs' });

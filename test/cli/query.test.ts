@@ -161,9 +161,9 @@ describe('runspan show', () => {
     const url = await receiverOf(run(1), step(2, 1, 'RunnableSequence'), step(4, 2, 'ask'));
     const treeOf = async (...args: string[]) =>
       (await runMain(['show', '--url', url, ...args])).stdout.split('\n\n')[1];
-    expect(await treeOf()).toBe('run 1 · chain · 12 ms\n└─ ask · chain · 5.0 ms\n+1 internal step');
+    expect(await treeOf()).toBe('run 1 · chain · 12 ms\n└─ ask · chain · 5 ms\n+1 internal step');
     expect(await treeOf('--internal')).toBe(
-      'run 1 · chain · 12 ms\n└─ RunnableSequence · chain · 5.0 ms\n   └─ ask · chain · 5.0 ms',
+      'run 1 · chain · 12 ms\n└─ RunnableSequence · chain · 5 ms\n   └─ ask · chain · 5 ms',
     );
   });
 
@@ -223,7 +223,7 @@ describe('runspan show', () => {
   // Claude Opus 5 costs 5 dollars per million input tokens, 0.5 from a cache and 6.25 to a cache.
   it.each([
     [{ cache_read: 9_000 }, '$0.00950 · 90 % cached', 'cached   90 % cached (9000 tokens), saved $0.0405'],
-    [{ cache_creation: 8_000 }, '$0.0600', 'cached   lost $0.01'],
+    [{ cache_creation: 8_000 }, '$0.0600', 'cached   lost $0.0100'],
     [{ cache_read: 0 }, '$0.0500', undefined],
   ])('prints what caching did, in the lists and the run: %j', async (input_token_details, inLists, inRun) => {
     const usage_metadata = { input_tokens: 10_000, output_tokens: 0, input_token_details };
