@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { expectToFit } from './axe.ts';
 import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
@@ -83,5 +84,5 @@ test('an answer and its code are copied, and a wide table scrolls', async () => 
     .getByRole('region', { name: 'Table' })
     .evaluate((table) => [table.scrollWidth, table.clientWidth]);
   expect(sizes[0]).toBeGreaterThan(sizes[1] ?? 0);
-  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+  await expectToFit(page, 'chat');
 });

@@ -1,18 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
-import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
+import { idOf, runAtSecond as run } from '../browser/runs.ts';
 import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
-import { listenInTest } from '../support/listen-in-test.ts';
 import { testFolder } from '../support/test-folder.ts';
-
-/** Returns a run that starts a second after the run with the number before, and takes 12 ms. */
-const run = (index: number, fields: RunIdea = {}): RunOperation =>
-  makeRun(index, { at: 1_000 * index, ms: 12, ...fields });
 
 const OPERATIONS: RunOperation[] = [
   run(1, { inputs: { question: 'Why\u001b[2J?' }, outputs: { answer: 'x'.repeat(3_000) } }),
@@ -98,15 +92,11 @@ describe('runspan traces', () => {
     ['--since 2026-01-31T09:00', `traces?filter=since%3A${local(31, 9)}&limit=20`],
     ['--since 2026-11-20T00:00:00Z', 'traces?filter=since%3A2026-11-20T00%3A00%3A00.000Z&limit=20'],
   ])('sends the filters %s to the receiver', async (line, query) => {
-    const paths: string[] = [];
-    const { url } = await serve((request, response) => {
-      paths.push(request.url ?? '');
-      response.end('{"items":[]}');
-    });
+    const { url, seen } = await serve((_, response) => response.end('{"items":[]}'));
     expect(await runMain(['traces', '--url', `${url}/x`, ...line.split(' ').filter(Boolean)])).toMatchObject({
       code: 0,
     });
-    expect(paths[0]).toBe(`/x/query/${query}`);
+    expect(seen[0]?.url).toBe(`/x/query/${query}`);
   });
 
   it('rejects an invalid filter', async () => {
@@ -120,12 +110,9 @@ describe('runspan traces', () => {
     ['2h', 7_200],
     ['7d', 604_800],
   ])('filters by an age of %s', async (age, seconds) => {
-    let from = '';
-    const { url } = await serve((request, response) => {
-      from = new URL(request.url ?? '', 'http://x').searchParams.get('filter')?.replace('since:', '') ?? '';
-      response.end('{"items":[]}');
-    });
+    const { url, seen } = await serve((_, response) => response.end('{"items":[]}'));
     await runMain(['traces', '--url', url, '--since', age]);
+    const from = new URL(`${url}${seen[0]?.url}`).searchParams.get('filter')?.replace('since:', '') ?? '';
     expect(Math.abs(Date.now() - Date.parse(from) - seconds * 1_000)).toBeLessThan(10_000);
   });
 });
@@ -367,11 +354,10 @@ describe('runspan delete', () => {
       [200, { items: [{}] }],
       [429, { detail: '100 deletions are not finished' }],
     ];
-    const server = createServer((_, response) => {
+    const { url } = await serve((_, response) => {
       const [status, body] = answers.shift() ?? [500, {}];
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+      response.writeHead(status).end(JSON.stringify(body));
     });
-    const url = await listenInTest(server);
     const { code, stderr } = await runMain(['delete', 'project', 'big', '--yes', '--url', url]);
     expect(code).toBe(1);
     expect(stderr).toContain('refused the request: 100 deletions are not finished');

@@ -26,15 +26,6 @@ function heldValue() {
   return { value, reads };
 }
 
-test('a change without trace ids may concern every trace', () => {
-  void listenForChanges();
-  FakeStream.last.emit('open');
-  const changes = recordChanges();
-  FakeStream.last.emit('change', { trace_ids: ['a', 'b'] });
-  FakeStream.last.emit('change', {});
-  expect(changes).toEqual([['a', 'b'], 'unknown']);
-});
-
 test('the page waits one second for the stream, and reads everything again if it opens later', async () => {
   const opened = vi.fn();
   void listenForChanges().then(opened);
