@@ -6,6 +6,7 @@ import { idOf, run as makeRun, runAtSecond as run } from '../browser/runs.ts';
 import { serve } from '../http/server.ts';
 import { feedback } from '../receiver/conformance/support.ts';
 import { start } from '../receiver/wire.ts';
+import { startFilled } from '../support/receiver.ts';
 import { startRecorded } from './recorded-call.ts';
 
 const OPERATIONS = [
@@ -71,9 +72,7 @@ async function connect(options: McpOptions) {
 }
 
 async function connected(operations: readonly RunOperation[] = OPERATIONS) {
-  const store = new MemoryStore();
-  await store.apply(DEFAULT_SCOPE, operations);
-  const { url } = await start({ store });
+  const { store, url } = await startFilled(operations);
   return { store, ...(await connect({ url: new URL(url) })) };
 }
 

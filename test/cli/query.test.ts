@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, type RunOperation } from '#src/receiver.ts';
 import { idOf, runAtSecond as run } from '../browser/runs.ts';
 import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
+import { startFilled } from '../support/receiver.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const OPERATIONS: RunOperation[] = [
@@ -23,16 +24,9 @@ const OPERATIONS: RunOperation[] = [
   },
 ];
 
-async function receiverOf(...operations: RunOperation[]): Promise<string> {
-  const store = new MemoryStore();
-  await store.apply(DEFAULT_SCOPE, operations);
-  return (await start({ store })).url;
-}
-
 /** Runs the command against a receiver with the runs. Replaces local times by `TIME`. */
 async function ask(...args: string[]): Promise<CommandResult> {
-  const store = new MemoryStore();
-  await store.apply(DEFAULT_SCOPE, OPERATIONS);
+  const { store, url } = await startFilled(OPERATIONS);
   const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };
   for (const feedback of [
     { id: idOf(9), key: 'liked', score: 1, comment: 'good' },
@@ -41,7 +35,6 @@ async function ask(...args: string[]): Promise<CommandResult> {
   ]) {
     await store.addFeedback(DEFAULT_SCOPE, { run_id: idOf(3), ...feedback, ...times });
   }
-  const { url } = await start({ store });
   const result = await runMain([...args, '--url', url]);
   return { ...result, stdout: result.stdout.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, 'TIME') };
 }
@@ -145,7 +138,7 @@ describe('runspan show', () => {
 
   it('counts the internal steps of frameworks, and prints them with --internal', async () => {
     const step = (n: number, parent: number, name: string) => run(n, { parent, name, ms: 5 });
-    const url = await receiverOf(run(1), step(2, 1, 'RunnableSequence'), step(4, 2, 'ask'));
+    const { url } = await startFilled([run(1), step(2, 1, 'RunnableSequence'), step(4, 2, 'ask')]);
     const treeOf = async (...args: string[]) =>
       (await runMain(['show', '--url', url, ...args])).stdout.split('\n\n')[1];
     expect(await treeOf()).toBe('run 1 · chain · 12 ms\n└─ ask · chain · 5 ms\n+1 internal step');
@@ -188,7 +181,7 @@ describe('runspan show', () => {
   ])('prints the cost of a call, and where it comes from: %j', async (usage_metadata, cost) => {
     const metadata = { ls_provider: 'openai', ls_model_name: 'gpt-5' };
     const call = { run_type: 'llm', extra: { metadata }, outputs: { usage_metadata } };
-    const url = await receiverOf(run(1, call), run(2, { parent: 1, ...call }));
+    const { url } = await startFilled([run(1, call), run(2, { parent: 1, ...call })]);
     expect((await runMain(['show', idOf(2), '--url', url])).stdout).toContain(`\ncost     ${cost}\n`);
     expect((await runMain(['show', idOf(1), '--url', url])).stdout).toContain(`\n\ncost\n${cost}\n\n`);
   });
@@ -200,7 +193,7 @@ describe('runspan show', () => {
       outputs: { usage_metadata: { input_tokens: 2_000, output_tokens: 1, input_token_details: { cache_read: 0 } } },
       extra: { metadata: { ls_model_name: 'gpt-5', thread_id: 't' } },
     });
-    const url = await receiverOf(run(1, call('Why?')), run(2, { parent: 1, ...call('Who?') }));
+    const { url } = await startFilled([run(1, call('Why?')), run(2, { parent: 1, ...call('Who?') })]);
     expect((await runMain(['show', idOf(2), '--url', url])).stdout).toContain(
       '\ncache    The prompt differs from that of the call 1 s earlier from message 1 (user) on: "Why?" became "Who?". ' +
         "The equal beginning is 50 % of the earlier prompt's text. 0 % of the input tokens were read from the cache.\n",
@@ -216,7 +209,7 @@ describe('runspan show', () => {
     const usage_metadata = { input_tokens: 10_000, output_tokens: 0, input_token_details };
     const metadata = { ls_provider: 'anthropic', ls_model_name: 'claude-opus-5' };
     const call = { run_type: 'llm', extra: { metadata }, outputs: { usage_metadata } };
-    const url = await receiverOf(run(1), run(2, { parent: 1, ...call }));
+    const { url } = await startFilled([run(1), run(2, { parent: 1, ...call })]);
     const text = `10000 tokens (10000 in, 0 out) · ${inLists}\n`;
     expect((await runMain(['traces', '--url', url])).stdout).toContain(text);
     expect((await runMain(['show', idOf(1), '--url', url])).stdout).toContain(text);
@@ -228,7 +221,7 @@ describe('runspan show', () => {
   it('saves a trace as an HTML file with secrets masked, with --html', async () => {
     const folder = testFolder();
     const file = join(folder, 'trace.html');
-    const url = await receiverOf(run(1, { inputs: { question: 'Why?', password: 'hunter2!' } }));
+    const { url } = await startFilled([run(1, { inputs: { question: 'Why?', password: 'hunter2!' } })]);
     expect(await runMain(['show', idOf(1), '--html', file, '--url', url])).toEqual({
       code: 0,
       stderr: '',
@@ -324,9 +317,7 @@ describe('runspan delete', () => {
   const acting = (url: string): string => `runspan: the receiver at ${url} with 1 project\n`;
 
   it('shows what it would delete, and deletes with --yes', async () => {
-    const store = new MemoryStore();
-    await store.apply(DEFAULT_SCOPE, OPERATIONS);
-    const { url } = await start({ store });
+    const { store, url } = await startFilled(OPERATIONS);
     const remove = (...args: string[]) => runMain(['delete', ...args, '--url', url]);
     expect(await remove('trace', idOf(1))).toMatchObject({
       code: 1,
