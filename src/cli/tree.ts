@@ -91,11 +91,11 @@ interface Line {
 
 /**
  * Draws one line per run: name, type, duration, tokens, cost, cached share, and the headline of the error. A run that
- * was cancelled or interrupted, is incomplete or failed below shows that. Each trace is drawn as a separate tree. The line of a root shows the tokens and
- * the cost of all calls below, if there are several. Runs with a missing parent are marked. The line of a call
- * counts its further records, which have no lines of their own. Their child runs are drawn below the call. The line of
- * several equal runs shows their number, their shortest and longest duration, and the sum of their tokens and costs. The
- * line of a derived tool shows its longest possible duration.
+ * was cancelled or interrupted, is incomplete or failed below shows that. Each trace is drawn as a separate tree. The
+ * line of a root shows the tokens and the cost of all calls below, if there are several. Runs with a missing parent are
+ * marked. The line of a call counts its further records, which have no lines of their own. Their child runs are drawn
+ * below the call. The line of several equal runs shows their number, their shortest and longest duration, and the sum
+ * of their tokens and costs. The line of a derived tool shows its longest possible duration.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint, isFolded = false, isInternalShown = false, linesMax = LINES_MAX } = options;
