@@ -4,10 +4,10 @@ import { listenForChanges, live, onChanges } from '#src/viewer/data/changes.ts';
 import { changesOfTrace, LiveValue } from '#src/viewer/data/live-value.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
-let browser: ReturnType<typeof fakeBrowser>;
+let answers: ReturnType<typeof fakeBrowser>;
 beforeEach(() => {
   vi.useFakeTimers();
-  browser = fakeBrowser();
+  answers = fakeBrowser();
   isLocked.value = false;
 });
 
@@ -49,7 +49,7 @@ test('after the browser has reconnected a lost stream, the page reads everything
 });
 
 test('a refused stream is opened again after three seconds, unless a key is required', async () => {
-  browser.answers.status = 503;
+  answers.status = 503;
   void listenForChanges();
   const first = FakeStream.last;
   first.refuse();
@@ -59,7 +59,7 @@ test('a refused stream is opened again after three seconds, unless a key is requ
   await vi.advanceTimersByTimeAsync(1);
   expect(FakeStream.last).not.toBe(first);
   const second = FakeStream.last;
-  browser.answers.status = 401;
+  answers.status = 401;
   second.refuse();
   await vi.advanceTimersByTimeAsync(60_000);
   expect([isLocked.value, FakeStream.last]).toEqual([true, second]);
