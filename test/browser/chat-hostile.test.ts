@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
 import { expectToFit } from './axe.ts';
-import { chatPages } from './chat-page.ts';
-
-const openChat = chatPages();
+import { openChat } from './chat-page.ts';
 
 const HIT = 'globalThis.hits=(globalThis.hits||0)+1';
 

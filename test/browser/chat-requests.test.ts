@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
 import { expectToFit } from './axe.ts';
-import { chatPages } from './chat-page.ts';
-
-const openChat = chatPages();
+import { openChat } from './chat-page.ts';
 
 test('a request in any other form is shown, and answered with text or JSON', async () => {
   const { chat, page, answers } = await openChat({ asks: true });
