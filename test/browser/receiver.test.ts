@@ -96,7 +96,8 @@ test('Escape leaves a text box without losing its text', async () => {
 });
 
 test('a trace is exported to a file and imported elsewhere, and so are JSON lines', async () => {
-  const path = join(testFolder(), 'trace.json');
+  const folder = testFolder({ 'runs.jsonl': `${JSON.stringify({ ...newcomer.fields, id: newcomer.id })}\n` });
+  const path = join(folder, 'trace.json');
   const here = await openPage(runs, { path: TRACE });
   const downloading = here.page.waitForEvent('download');
   await here.page.getByRole('button', { name: 'Save', exact: true }).click();
@@ -110,21 +111,14 @@ test('a trace is exported to a file and imported elsewhere, and so are JSON line
   writeFileSync(path, '{"not": "a trace"}');
   await importFile(there.page, path);
   await expect.poll(() => there.page.locator('.notice').textContent()).not.toContain('Imported');
-  const lines = join(
-    testFolder({ 'runs.jsonl': `${JSON.stringify({ ...newcomer.fields, id: newcomer.id })}\n` }),
-    'runs.jsonl',
-  );
-  await importFile(there.page, lines);
+  await importFile(there.page, join(folder, 'runs.jsonl'));
   await there.see('Imported 1 trace with 1 run from runs.jsonl');
   await there.see('newcomer');
 });
 
 test('an import shows how much of the file is sent, and can be cancelled', async () => {
-  const path = join(testFolder(), 'trace.json');
-  writeFileSync(
-    path,
-    JSON.stringify({ format: 'runspan-trace', version: 1, runs: [{ ...runs[0]?.fields, id: idOf(1) }] }),
-  );
+  const trace = { format: 'runspan-trace', version: 1, runs: [{ ...runs[0]?.fields, id: idOf(1) }] };
+  const path = join(testFolder({ 'trace.json': JSON.stringify(trace) }), 'trace.json');
   const [stored, opened] = [gate(), gate()];
   const store = new MemoryStore();
   vi.spyOn(store, 'apply').mockImplementation(async () => {
