@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../base/text.ts';
 import { type CommandContext, UsageError } from './command-line.ts';
-import { openStoreToRead, reportStore, storeFile } from './stores.ts';
+import { openStoreToRead, storeFile, withReported } from './stores.ts';
 import { sizeText } from './terminal-text.ts';
 
 const HELP = `
@@ -22,10 +22,7 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       const from = storeFile(options.store);
       if (from === undefined) throw new UsageError('RUNSPAN_STORE=memory has no store file; pass a file with --store');
       const to = resolve(file);
-      const store = await openStoreToRead(from);
-      await reportStore(from, store, stderr)
-        .then(() => store.backup(to))
-        .finally(() => store.close());
+      await withReported(from, await openStoreToRead(from), stderr, (store) => store.backup(to));
       stdout.write(`${visible(to)}: a copy of ${visible(from)}, ${sizeText(statSync(to).size)}\n`);
     });
 }

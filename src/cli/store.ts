@@ -22,9 +22,9 @@ import {
   openStoreToRead,
   PRICES_OPTION,
   readPrices,
-  reportStore,
   storeFile,
   storeLocation,
+  withReported,
 } from './stores.ts';
 import { counted } from './terminal-text.ts';
 
@@ -131,8 +131,7 @@ async function reprice(
 ): Promise<void> {
   const path = fileOf(named);
   const options = readPrices(prices, config === undefined ? undefined : readConfig(config).prices);
-  const store = await openStoreToRead(path);
-  await reportStore(path, store, stderr).finally(() => store.close());
+  await withReported(path, await openStoreToRead(path), stderr, () => {});
   const thread = await WorkerThread.open<Pick<SqliteRepricing, 'step'>>({ path, reprice: options });
   const total = { runs: 0, changed: 0 };
   const unknown = new Map<string, number>();
@@ -161,8 +160,7 @@ async function reprice(
 async function prune(named: string | undefined, isConfirmed: boolean, { stdout, stderr }: CommandContext) {
   const given = named ?? env('RUNSPAN_STORE');
   const location = given !== undefined && isUrl(given) ? given : fileOf(given);
-  const store = await openLocation(location);
-  await reportStore(location, store, stderr).finally(() => store.close());
+  await withReported(location, await openLocation(location), stderr, () => {});
   await withRetentionTime(location, async (time, wallMs) => {
     const timeMs = (await time.read()) ?? wallMs;
     const [earlier, now] = [timeMs, wallMs].map((ms) => new Date(ms).toISOString());
@@ -208,19 +206,13 @@ async function copy(
 ): Promise<void> {
   if (fromLocation === toLocation) throw new UsageError('expected <from> and <to> to be two stores');
   const given = readPrices(prices);
-  const from = await openLocation(fromLocation);
-  let isComplete: boolean;
-  try {
-    await reportStore(fromLocation, from, context.stderr);
+  const opened = await openLocation(fromLocation);
+  const isComplete = await withReported(fromLocation, opened, context.stderr, async (from) => {
     const to = await (isUrl(toLocation)
       ? ClickHouseStore.open(toLocation, { ...given, maxAgeMs: NO_LIMITS.maxAgeMs })
       : SqliteStore.open(toLocation, { ...given, ...NO_LIMITS }));
-    isComplete = await reportStore(toLocation, to, context.stderr)
-      .then(() => copyTenants(from, to, context))
-      .finally(() => to.close());
-  } finally {
-    await from.close();
-  }
+    return withReported(toLocation, to, context.stderr, () => copyTenants(from, to, context));
+  });
   if (keys) {
     const count = await copyKeys(fromLocation, toLocation);
     context.stdout.write(`copied ${counted(count, 'key')}\n`);

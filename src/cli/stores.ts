@@ -67,14 +67,21 @@ export function shownStore(location: string): string {
   return `${url.origin}${url.pathname}`;
 }
 
-export async function reportStore(
+/** Reports an opened store and its number of projects, calls `use`, and closes the store. */
+export async function withReported<Opened extends SqliteStore | ClickHouseStore, Result>(
   location: string,
-  store: SqliteStore | ClickHouseStore,
+  store: Opened,
   stderr: Output,
-): Promise<void> {
-  let projects = 0;
-  for (const tenant of await store.tenants()) projects += (await store.projects({ tenant }, ALL_TIMES)).length;
-  stderr.write(`runspan: the store ${visible(shownStore(location))} with ${counted(projects, 'project')}\n`);
+  use: (store: Opened) => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    let projects = 0;
+    for (const tenant of await store.tenants()) projects += (await store.projects({ tenant }, ALL_TIMES)).length;
+    stderr.write(`runspan: the store ${visible(shownStore(location))} with ${counted(projects, 'project')}\n`);
+    return await use(store);
+  } finally {
+    await store.close();
+  }
 }
 
 export function openStoreToRead(file: string): Promise<SqliteStore> {

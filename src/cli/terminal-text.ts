@@ -1,5 +1,5 @@
+import { exact } from '../base/figures.ts';
 import { visible } from '../base/text.ts';
-import { parseIsoTimestamp } from '../run/time.ts';
 
 const QUOTED_MAX = 80;
 
@@ -61,8 +61,5 @@ export function sizeText(bytes: number): string {
 
 /** Formats a time in the local time zone, for example `2026-11-20 07:22:40`. */
 export function timeText(isoTime: string): string {
-  const at = new Date((parseIsoTimestamp(isoTime) ?? 0) / 1_000);
-  const two = (number: number): string => String(number).padStart(2, '0');
-  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  return `${date} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  return exact(isoTime).slice(0, 19);
 }

@@ -1,9 +1,9 @@
 import { styleText } from 'node:util';
+import { cachedShare, costFigure, durationFigure } from '../base/figures.ts';
 import { depthFirst, forestOf, type Tree } from '../base/forest.ts';
 import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
 import { defined } from '../payload/fields.ts';
-import { cachedShareOf } from '../receiver/domain/cost/usage.ts';
 import { RUN_STATUSES, type RunOutline, type TraceOutcome, type Usage } from '../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../receiver/domain/summary.ts';
 import { foldedCalls, sourcesOf, withoutInternal } from '../receiver/domain/trace/call-records.ts';
@@ -75,6 +75,8 @@ const ERROR_COLUMNS_MIN = 24;
 /** Maximum number of characters in a name or type in a drawing. */
 const CHARACTERS_MAX = 1_000;
 const SEPARATOR = ' · ';
+/** Maximum number of decimals of a cost. A call of a few tokens costs less than a millionth of a dollar. */
+const DECIMALS_MAX = 12;
 
 const NOTICES: readonly TraceOutcome[] = ['cancelled', 'interrupted', 'failed_below', 'incomplete'];
 
@@ -89,11 +91,11 @@ interface Line {
 
 /**
  * Draws one line per run: name, type, duration, tokens, cost, cached share, and the headline of the error. A run that
- * was cancelled or interrupted, is incomplete or failed below shows that. Each trace is drawn as a separate tree. The line of a root shows the tokens and
- * the cost of all calls below, if there are several. Runs with a missing parent are marked. The line of a call
- * counts its further records, which have no lines of their own. Their child runs are drawn below the call. The line of
- * several equal runs shows their number, their shortest and longest duration, and the sum of their tokens and costs. The
- * line of a derived tool shows its longest possible duration.
+ * was cancelled or interrupted, is incomplete or failed below shows that. Each trace is drawn as a separate tree. The
+ * line of a root shows the tokens and the cost of all calls below, if there are several. Runs with a missing parent are
+ * marked. The line of a call counts its further records, which have no lines of their own. Their child runs are drawn
+ * below the call. The line of several equal runs shows their number, their shortest and longest duration, and the sum
+ * of their tokens and costs. The line of a derived tool shows its longest possible duration.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint, isFolded = false, isInternalShown = false, linesMax = LINES_MAX } = options;
@@ -258,25 +260,13 @@ type Times = Pick<TreeRun, 'start_time' | 'end_time' | 'derived'>;
 export function durationOf(run: Times): string {
   if (run.end_time === undefined) return 'not ended';
   const us = elapsedUs(run);
-  const text = us === undefined ? 'unknown time' : durationText(us);
+  const text = us === undefined ? 'unknown time' : durationFigure(us / 1_000);
   return run.derived === undefined ? text : `≤ ${text}`;
 }
 
 function elapsedUs({ start_time, end_time = '' }: Times): number | undefined {
   const [startUs, endUs] = [parseIsoTimestamp(start_time), parseIsoTimestamp(end_time)];
   return startUs === undefined || endUs === undefined ? undefined : endUs - startUs;
-}
-
-/** Formats a duration with about three digits: `0.4 ms`, `42 ms`, `1.25 s`, `2 min 5 s`, `1 h 3 min`. */
-function durationText(us: number): string {
-  const ms = Math.max(0, us) / 1_000;
-  if (ms < 9.95) return `${ms.toFixed(1)} ms`;
-  if (ms < 999.5) return `${ms.toFixed(0)} ms`;
-  if (ms < 59_995) return `${(ms / 1_000).toFixed(2)} s`;
-  const seconds = Math.round(ms / 1_000);
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-  const minutes = Math.round(seconds / 60);
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 /** Formats the usage that is known, for example `165 tokens (120 in, 45 out)`, `$0.0120` and `90 % cached`. */
@@ -287,22 +277,15 @@ export function usageTexts({ usage }: Pick<RunOutline, 'usage'>): string[] {
   );
 }
 
-const BELOW_ONE = new Intl.NumberFormat('en-US', {
-  style: 'currency',
-  currency: 'USD',
-  minimumSignificantDigits: 3,
-  maximumSignificantDigits: 3,
-});
-
-/** Formats a cost. A cost below 1 dollar has three significant digits. */
-function dollarsText(cost: number): string {
-  return cost > 0 && cost < 1 ? BELOW_ONE.format(cost) : `$${cost.toFixed(2)}`;
+/** Formats a cost with three significant digits, or with cents from 1 dollar. */
+export function dollarsText(cost: number): string {
+  return costFigure(cost, DECIMALS_MAX, 3);
 }
 
 /** Formats the cached share of the input tokens. Returns undefined if no cached tokens are reported. */
 export function cachedText(usage: Usage | undefined): string | undefined {
-  const share = usage?.cached_tokens === undefined ? undefined : cachedShareOf(usage);
-  return share === undefined ? undefined : `${Math.round(share * 100)} % cached`;
+  const share = cachedShare(usage);
+  return share && `${share} cached`;
 }
 
 /** Formats the token counts that are known, for example `165 tokens (120 in, 45 out)`. */

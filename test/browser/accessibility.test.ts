@@ -1,6 +1,5 @@
-import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { axeViolations } from './axe.ts';
+import { expectAccessible } from './axe.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
 
@@ -57,8 +56,13 @@ const operations = [
   }),
 ];
 
-const views: readonly (readonly [path: string, ready: string])[] = [
+const NARROW = { width: 390, height: 800 };
+const WIDE = { width: 1440, height: 900 };
+
+test.each([
   ['/', '.list-rows [role=rowgroup] [role=row]'],
+  ['/?view=runs', '.list-row a'],
+  ['/?q=nothing', '.empty h1'],
   ['/?q=status%3Apending+latency>x', '.term.bad'],
   ['/?project=nowhere', '.empty'],
   [`/?trace=${idOf(1)}&run=${idOf(2)}`, '.code-keyword'],
@@ -68,75 +72,47 @@ const views: readonly (readonly [path: string, ready: string])[] = [
   ['/?view=users', '.threads td'],
   ['/?view=statistics', '.groups td'],
   [`/?view=compare&base=${idOf(2)}&run=${idOf(3)}`, '.diff-line'],
-];
-
-const NARROW = { width: 390, height: 800 };
-
-const fitsWidth = (page: Page): Promise<unknown> => page.evaluate('document.documentElement.scrollWidth <= innerWidth');
-
-test('no view has a serious violation of WCAG in light or dark colours, and none is wider than a narrow screen', async () => {
-  const check = async (page: Page, view: string): Promise<void> => {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      expect({ view, found: await axeViolations(page, colorScheme, /serious|critical/) }).toEqual({ view, found: [] });
-    }
-  };
-  const { page, go } = await openPage(operations, { colorScheme: 'light' });
-  for (const [path, ready] of views) {
-    await go(path);
-    await page.locator(ready).first().waitFor();
-    if (path.includes('statistics')) await page.getByText('As a table').first().click();
-    await check(page, path);
-    await page.setViewportSize(NARROW);
-    await expect.poll(async () => ({ path, fits: await fitsWidth(page) })).toEqual({ path, fits: true });
+])('%s has a heading and no violation of WCAG, and fits a wide and a narrow screen', async (path, ready) => {
+  const { page } = await openPage(operations, { path, viewport: WIDE });
+  await page.locator(ready).first().waitFor();
+  if (path.includes('statistics')) await page.getByText('As a table').first().click();
+  expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
+  for (const viewport of [WIDE, NARROW]) {
+    await page.setViewportSize(viewport);
+    await expectAccessible(page, { path, viewport });
     await page.getByRole('button', { name: 'Help' }).click({ trial: true });
-    await page.setViewportSize({ width: 1280, height: 800 });
   }
-  await go('/');
+});
+
+test('no menu or dialog has a violation of WCAG, and none is wider than a narrow screen', async () => {
+  const { page, go } = await openPage(operations);
   for (const name of ['Time', 'Views', 'Columns', 'Download']) {
     await page.getByRole('button', { name: new RegExp(`^${name}`) }).click();
     await page.locator('.menu a, .menu input').first().waitFor();
     if (name === 'Columns')
       for (const column of ['User', 'Error']) await page.getByRole('checkbox', { name: column }).check();
-    await check(page, name);
     await page.setViewportSize(NARROW);
-    expect({ name, fits: await fitsWidth(page) }).toEqual({ name, fits: true });
-    await page.setViewportSize({ width: 1280, height: 800 });
+    await expectAccessible(page, name);
+    await page.setViewportSize(WIDE);
   }
   await page.keyboard.press('Escape');
   await page.keyboard.press('?');
   await page.getByRole('dialog').waitFor();
-  await check(page, 'help');
+  await expectAccessible(page, 'help');
   await page.keyboard.press('Escape');
   await go('/?project=nowhere');
   await page.getByRole('button', { name: 'Delete the project nowhere' }).click();
   await page.getByText('The project nowhere is not stored').waitFor();
-  await check(page, 'delete');
-  const empty = await openPage([]);
-  await empty.see('Waiting for the first trace');
-  await check(empty.page, 'empty');
-  const locked = await openPage([], { receiver: { apiKey: 'a-key-of-some-length' } });
-  await locked.page.getByLabel('Key').waitFor();
-  await check(locked.page, 'locked');
+  await expectAccessible(page, 'delete');
 });
 
-test('a list has a heading and no violation of any rule, on a wide and on a narrow screen', async () => {
-  const { page, go } = await openPage(operations, { colorScheme: 'light' });
-  const lists = views.filter(([path]) => /^\/(\?view=(runs|threads|users|statistics))?$/.test(path));
-  for (const [path, ready] of [...lists, ['/?view=runs', '.list-row a'], ['/?q=nothing', '.empty h1']] as const) {
-    await page.setViewportSize({ width: 1440, height: 900 });
-    await go(path);
-    await page.locator(ready).first().waitFor();
-    expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
-    for (const width of [1440, NARROW.width]) {
-      await page.setViewportSize({ width, height: 900 });
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme });
-        const found = await axeViolations(page, colorScheme);
-        expect({ path, width, colorScheme, found }).toEqual({ path, width, colorScheme, found: [] });
-      }
-    }
-  }
+test('the page of a receiver without runs, and the login, have no violation of WCAG', async () => {
+  const empty = await openPage([]);
+  await empty.see('Waiting for the first trace');
+  await expectAccessible(empty.page, 'empty');
+  const locked = await openPage([], { receiver: { apiKey: 'a-key-of-some-length' } });
+  await locked.page.getByLabel('Key').waitFor();
+  await expectAccessible(locked.page, 'locked');
 });
 
 test('the header of a trace is one line on a screen of 1440 pixels, with a long name and many figures', async () => {
@@ -146,7 +122,7 @@ test('the header of a trace is one line on a screen of 1440 pixels, with a long 
     run(2, { parent: 1, run_type: 'llm', outputs: { usage_metadata: usage }, error: 'Error: no', ms: 5 }),
     run(3, { parent: 1 }),
   ];
-  const { page } = await openPage(long, { path: `/?trace=${idOf(1)}`, viewport: { width: 1440, height: 900 } });
+  const { page } = await openPage(long, { path: `/?trace=${idOf(1)}`, viewport: WIDE });
   const last = await page.getByRole('button', { name: 'Delete this trace' }).boundingBox();
   expect((last?.x ?? 0) + (last?.width ?? 0)).toBeLessThanOrEqual(1440);
   expect((await page.locator('.trace-bar').boundingBox())?.height).toBeLessThan(45);

@@ -1,27 +1,13 @@
-import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { axeViolations } from './axe.ts';
-import { chatPages } from './chat-page.ts';
-
-const openChat = chatPages();
-
-const fits = (page: Page): Promise<unknown> => page.evaluate('document.documentElement.scrollWidth <= innerWidth');
+import { expectAccessible } from './axe.ts';
+import { openChat } from './chat-page.ts';
 
 test.each([
   [['light', 'dark'], 1280],
   [['light'], 390],
 ] as const)('no view has accessibility problems or overflows, in %j at a width of %i', async (colorSchemes, width) => {
   const { chat, page, answers } = await openChat({ traced: true, viewport: { width, height: 800 } });
-  const check = async (view: string): Promise<void> => {
-    for (const colorScheme of colorSchemes) {
-      await page.emulateMedia({ colorScheme });
-      expect({ view, found: await axeViolations(page, colorScheme), fits: await fits(page) }).toEqual({
-        view,
-        found: [],
-        fits: true,
-      });
-    }
-  };
+  const check = (view: string): Promise<void> => expectAccessible(page, view, colorSchemes);
   await page.getByText('No model is configured').waitFor();
   await check('nothing yet');
   await chat.model({ hold: 'writer' });

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest';
-import { chatPages } from './chat-page.ts';
-
-const openChat = chatPages();
+import { openChat } from './chat-page.ts';
 
 test('a failed turn keeps its reason and trace after another turn and after a reload', async () => {
   const { chat, page, answers } = await openChat({ traced: true });

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest';
-import { chatPages } from './chat-page.ts';
-
-const openChat = chatPages();
+import { openChat } from './chat-page.ts';
 
 test('thumbs and a comment become feedback on the trace of the answer', async () => {
   const { chat, page, answers, context } = await openChat({ traced: true });

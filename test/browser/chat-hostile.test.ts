@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { chatPages } from './chat-page.ts';
-
-const openChat = chatPages();
+import { expectToFit } from './axe.ts';
+import { openChat } from './chat-page.ts';
 
 const HIT = 'globalThis.hits=(globalThis.hits||0)+1';
 
@@ -61,7 +60,7 @@ test('a word of 1 MiB is shown in part and fits the page', async () => {
   await chat.say('y'.repeat(900_000));
   await chat.answered(answers.getByText('Show more'));
   expect((await answers.textContent())?.length).toBeLessThan(20_000);
-  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+  await expectToFit(page, 'chat');
   await answers.getByRole('button', { name: 'Show more' }).click();
   expect((await answers.textContent())?.length).toBeGreaterThan(80_000);
 });

@@ -2,7 +2,33 @@ import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playw
 import { inject } from 'vitest';
 import { newPage } from './connected.ts';
 
-export interface ModelScript {
+interface ChatOptions extends BrowserContextOptions {
+  readonly traced?: boolean;
+  readonly asks?: boolean;
+  readonly eventsMax?: number;
+}
+
+/** Opens a chat of its own, with the parts of its page that tests use most. */
+export async function openChat({ traced = false, asks = false, eventsMax, ...options }: ChatOptions = {}) {
+  const opened = await post('/chats', { traced, asks, eventsMax });
+  const started = (await opened.json()) as { id: number; url: string; viewer_url: string };
+  // Chromium draws the animation of a working agent 60 times per second. Tests let requests fail on purpose.
+  const { page, context } = await newPage({ reducedMotion: 'reduce', ...options }, /^Failed to load resource/);
+  await page.goto(started.url);
+  const control = async (what: string, body = {}) => void (await post(`/chats/${started.id}/${what}`, body));
+  const chat = new ChatPage({ page, context }, started, control);
+  const { url, composer, answers } = chat;
+  return { chat, page, context, url, composer, answers };
+}
+
+async function post(path: string, body: object): Promise<Response> {
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(inject('chats') + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error(`${path} got ${answer.status}`);
+  return answer;
+}
+
+interface ModelScript {
   /** The agent whose answers wait for `release`. */
   readonly hold?: 'supervisor' | 'researcher' | 'writer';
   /**
@@ -16,7 +42,7 @@ export interface ModelScript {
   readonly pieceChars?: number;
 }
 
-export class ChatPage {
+class ChatPage {
   readonly page: Page;
   readonly context: BrowserContext;
   readonly url: string;
@@ -86,33 +112,4 @@ export class ChatPage {
     await this.page.getByRole('button', { name: 'Send' }).waitFor();
     await this.page.getByText('Working', { exact: true }).waitFor({ state: 'detached' });
   }
-}
-
-/** A chat, with the parts of its page that tests use most. */
-function openedChat(chat: ChatPage) {
-  const { page, context, url, composer, answers } = chat;
-  return { chat, page, context, url, composer, answers };
-}
-
-export function chatPages(): (
-  options?: { traced?: boolean; asks?: boolean; eventsMax?: number } & BrowserContextOptions,
-) => Promise<ReturnType<typeof openedChat>> {
-  const post = async (path: string, body: object): Promise<Response> => {
-    const headers = { 'content-type': 'application/json' };
-    const answer = await fetch(inject('chats') + path, { method: 'POST', headers, body: JSON.stringify(body) });
-    if (!answer.ok) throw new Error(`${path} got ${answer.status}`);
-    return answer;
-  };
-  return async ({ traced = false, asks = false, eventsMax, ...options } = {}) => {
-    const chat = (await (await post('/chats', { traced, asks, eventsMax })).json()) as {
-      id: number;
-      url: string;
-      viewer_url: string;
-    };
-    // Chromium draws the animation of a working agent 60 times per second. Tests let requests fail on purpose.
-    const { page, context } = await newPage({ reducedMotion: 'reduce', ...options }, /^Failed to load resource/);
-    await page.goto(chat.url);
-    const control = async (what: string, body = {}) => void (await post(`/chats/${chat.id}/${what}`, body));
-    return openedChat(new ChatPage({ page, context }, chat, control));
-  };
 }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { chatPages } from './chat-page.ts';
-
-const openChat = chatPages();
+import { expectToFit } from './axe.ts';
+import { openChat } from './chat-page.ts';
 
 test('a request in any other form is shown, and answered with text or JSON', async () => {
   const { chat, page, answers } = await openChat({ asks: true });
@@ -83,5 +82,5 @@ test('an answer and its code are copied, and a wide table scrolls', async () => 
     .getByRole('region', { name: 'Table' })
     .evaluate((table) => [table.scrollWidth, table.clientWidth]);
   expect(sizes[0]).toBeGreaterThan(sizes[1] ?? 0);
-  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+  await expectToFit(page, 'chat');
 });

@@ -1,8 +1,6 @@
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chatPages } from './chat-page.ts';
-
-const openChat = chatPages();
+import { openChat } from './chat-page.ts';
 
 const SHALOM = 'שלום עולם';
 

@@ -1,9 +1,7 @@
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { gate } from '../support/gate.ts';
-import { chatPages } from './chat-page.ts';
-
-const openChat = chatPages();
+import { openChat } from './chat-page.ts';
 
 /** The answer of the built-in rules. */
 const HERON =

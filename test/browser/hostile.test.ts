@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { serve } from '../http/server.ts';
+import { sendJson } from '../receiver/wire.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
@@ -92,9 +93,7 @@ test('hostile text in any field of a run executes nothing and sends no request, 
       comment: text,
       correction: { [text]: text },
     };
-    const headers = { 'content-type': 'application/json' };
-    const url = `${receiver.url}/query/feedback`;
-    expect((await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).status).toBe(200);
+    expect((await sendJson(receiver, 'POST', '/query/feedback', body)).status).toBe(200);
   }
   page.on('dialog', (dialog) => void dialog.dismiss());
   const hits = () => page.evaluate('globalThis.hits ?? 0');

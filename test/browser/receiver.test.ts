@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver } from '#src/receiver.ts';
+import { createReceiver, DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
+import { serve } from '../http/server.ts';
+import { sendJson } from '../receiver/wire.ts';
 import { gate } from '../support/gate.ts';
-import { listenInTest } from '../support/listen-in-test.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
@@ -17,11 +17,6 @@ const runs = [
   run(1, { name: 'agent', ms: 9 }),
   run(2, { parent: 1, name: 'model', run_type: 'llm', ms: 5, inputs: { input: 'Hi' } }),
 ];
-
-function post({ url }: Receiver, path: string, body: object): Promise<Response> {
-  const headers = { 'content-type': 'application/json' };
-  return fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
-}
 
 async function importFile(page: Page, path: string): Promise<void> {
   const choosing = page.waitForEvent('filechooser');
@@ -83,10 +78,10 @@ test('feedback is given with a button or a form, and appears in the run and in t
 test('feedback of others appears in the open run', async () => {
   const { page, receiver, see } = await openPage(runs, { path: `${TRACE}&run=${idOf(2)}` });
   await see('Feedback');
-  await post(receiver, '/query/feedback', { run_id: idOf(2), key: 'of-another', score: 1 });
+  await sendJson(receiver, 'POST', '/query/feedback', { run_id: idOf(2), key: 'of-another', score: 1 });
   await see('of-another');
   expect(await page.getByText('withdrawn').count()).toBe(0);
-  await post(receiver, '/query/feedback', { run_id: idOf(2), key: 'empty' });
+  await sendJson(receiver, 'POST', '/query/feedback', { run_id: idOf(2), key: 'empty' });
   await page.locator('.feedback li').filter({ hasText: 'empty' }).filter({ hasText: 'withdrawn' }).waitFor();
 });
 
@@ -100,8 +95,9 @@ test('Escape leaves a text box without losing its text', async () => {
   await page.getByRole('grid', { name: 'Traces' }).waitFor();
 });
 
-test('a trace is exported to a file and imported elsewhere', async () => {
-  const path = join(testFolder(), 'trace.json');
+test('a trace is exported to a file and imported elsewhere, and so are JSON lines', async () => {
+  const folder = testFolder({ 'runs.jsonl': `${JSON.stringify({ ...newcomer.fields, id: newcomer.id })}\n` });
+  const path = join(folder, 'trace.json');
   const here = await openPage(runs, { path: TRACE });
   const downloading = here.page.waitForEvent('download');
   await here.page.getByRole('button', { name: 'Save', exact: true }).click();
@@ -115,14 +111,14 @@ test('a trace is exported to a file and imported elsewhere', async () => {
   writeFileSync(path, '{"not": "a trace"}');
   await importFile(there.page, path);
   await expect.poll(() => there.page.locator('.notice').textContent()).not.toContain('Imported');
+  await importFile(there.page, join(folder, 'runs.jsonl'));
+  await there.see('Imported 1 trace with 1 run from runs.jsonl');
+  await there.see('newcomer');
 });
 
 test('an import shows how much of the file is sent, and can be cancelled', async () => {
-  const path = join(testFolder(), 'trace.json');
-  writeFileSync(
-    path,
-    JSON.stringify({ format: 'runspan-trace', version: 1, runs: [{ ...runs[0]?.fields, id: idOf(1) }] }),
-  );
+  const trace = { format: 'runspan-trace', version: 1, runs: [{ ...runs[0]?.fields, id: idOf(1) }] };
+  const path = join(testFolder({ 'trace.json': JSON.stringify(trace) }), 'trace.json');
   const [stored, opened] = [gate(), gate()];
   const store = new MemoryStore();
   vi.spyOn(store, 'apply').mockImplementation(async () => {
@@ -138,16 +134,6 @@ test('an import shows how much of the file is sent, and can be cancelled', async
   await page.getByRole('button', { name: 'Cancel' }).click();
   await see('Cancelled. Runs of trace.json that were stored stay');
   expect(await page.getByText(/^Importing/).count()).toBe(0);
-});
-
-test('JSON lines are imported', async () => {
-  const path = join(testFolder(), 'runs.jsonl');
-  const line = { ...runs[0]?.fields, id: idOf(1), inputs: {} };
-  writeFileSync(path, `${JSON.stringify(line)}\n`);
-  const { page, see } = await openPage([]);
-  await importFile(page, path);
-  await see('Imported 1 trace with 1 run from runs.jsonl');
-  await see('agent');
 });
 
 describe('deleting', () => {
@@ -261,9 +247,9 @@ test('a missing trace has a way back to the list', async () => {
 
 test('a feedback link shows a button that submits the feedback', async () => {
   const { page, receiver, store, go, see } = await openPage(runs);
-  const minted = await post(receiver, '/feedback/tokens', { run_id: idOf(1), feedback_key: 'liked' });
-  const { url } = (await minted.json()) as { url: string };
-  await go(`${new URL(url).pathname}?score=1&comment=yes`);
+  const token = { run_id: idOf(1), feedback_key: 'liked' };
+  const { body } = await sendJson(receiver, 'POST', '/feedback/tokens', token);
+  await go(`${new URL(`${body.url}`).pathname}?score=1&comment=yes`);
   expect(await store.feedback(DEFAULT_SCOPE, [idOf(1)])).toEqual([]);
   await page.getByRole('button', { name: 'Send' }).click();
   await see('Thank you.');
@@ -274,13 +260,11 @@ test('a page on another port or host can link to the page, but cannot load anyth
   const { page, receiver, store, complaints, see } = await openPage(runs);
   const statistics = vi.spyOn(store, 'statistics');
   const { port } = new URL(receiver.url);
-  const other = createServer((_, response) => {
-    const links = ['localhost', '127.0.0.1'].map(
-      (host) => `<img src="http://${host}:${port}/query/statistics"><a href="http://${host}:${port}/">${host}</a>`,
-    );
-    response.writeHead(200, { 'content-type': 'text/html' }).end(links.join(''));
-  });
-  const address = (await listenInTest(other)).replace('127.0.0.1', 'localhost');
+  const links = ['localhost', '127.0.0.1'].map(
+    (host) => `<img src="http://${host}:${port}/query/statistics"><a href="http://${host}:${port}/">${host}</a>`,
+  );
+  const { url } = await serve((_, response) => response.setHeader('content-type', 'text/html').end(links.join('')));
+  const address = url.replace('127.0.0.1', 'localhost');
   await page.goto(address);
   // The browser logs an error for each refused image.
   expect(complaints.splice(0)).toHaveLength(2);

@@ -46,6 +46,11 @@ export function run(
   };
 }
 
+/** Returns a run that starts a second after the run with the number before, and takes 12 ms. */
+export function runAtSecond(index: number, fields: RunIdea = {}): RunOperation {
+  return run(index, { at: 1_000 * index, ms: 12, ...fields });
+}
+
 function microseconds(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z');
 }

@@ -4,7 +4,7 @@ import type { Page, ViewportSize } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { setRoutes } from '#src/cli/sets/set-routes.ts';
 import { testFolder } from '../support/test-folder.ts';
-import { axeViolations } from './axe.ts';
+import { expectAccessible } from './axe.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
 
@@ -122,24 +122,17 @@ test('a note is shown with its time before other feedback, and the filter finds 
 
 test.each([1_440, 390])('selected rows, sets and notes have no violation of WCAG at %i px', async (width) => {
   const { page, go, see } = await openSets('/', PRICE, { width, height: 900 });
-  const check = async (view: string): Promise<void> => {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      expect({ view, found: await axeViolations(page, colorScheme) }).toEqual({ view, found: [] });
-    }
-    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
-  };
   await button(page, 'Select').click();
   await button(page, 'Select all loaded').click();
   await button(page, 'Add to set').click();
   await button(page, 'good: 1 example').click();
   await see('2 added, 1 was already in runspan-sets/good.jsonl');
-  await check('list');
+  await expectAccessible(page, 'list');
   await go(`/?trace=${idOf(1)}&run=${idOf(1)}`);
   await noteIn(page).fill('wrong price');
   await button(page, 'Add note').click();
   await see('wrong price');
   await button(page, 'Add run to set').click();
   await button(page, 'good: 3 examples').waitFor();
-  await check('run');
+  await expectAccessible(page, 'run');
 });

@@ -70,28 +70,18 @@ describe('invalid arguments are reported with exit code 2', () => {
 });
 
 describe('amounts', () => {
-  it.each<[string, number | undefined]>([
-    ['90s', 90_000],
-    ['15m', 900_000],
-    ['12h', 43_200_000],
-    ['30d', 2_592_000_000],
-    ['0d', undefined],
-    ['30', undefined],
-    ['1gb', undefined],
-  ])('%s is a duration of %s ms', (text, ms) => {
-    if (ms === undefined) expect(() => durationArgument(text)).toThrow('Expected a time');
-    else expect(durationArgument(text)).toBe(ms);
-  });
-
-  it.each<[string, number | undefined]>([
-    ['500mb', 524_288_000],
-    ['4GB', 4_294_967_296],
-    ['0mb', undefined],
-    ['1d', undefined],
-    ['toString', undefined],
-  ])('%s is a size of %s bytes', (text, bytes) => {
-    if (bytes === undefined) expect(() => size(text)).toThrow('Expected a size');
-    else expect(size(text)).toBe(bytes);
+  it.each<readonly [string, (text: string) => number, number | string]>([
+    ['90s', durationArgument, 90_000],
+    ['15m', durationArgument, 900_000],
+    ['12h', durationArgument, 43_200_000],
+    ['30d', durationArgument, 2_592_000_000],
+    ...['0d', '30', '1gb'].map((text) => [text, durationArgument, 'Expected a time'] as const),
+    ['500mb', size, 524_288_000],
+    ['4GB', size, 4_294_967_296],
+    ...['0mb', '1d', 'toString'].map((text) => [text, size, 'Expected a size'] as const),
+  ])('%s is parsed', (text, parse, expected) => {
+    if (typeof expected === 'string') expect(() => parse(text)).toThrow(expected);
+    else expect(parse(text)).toBe(expected);
   });
 });
 

@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
@@ -29,20 +28,13 @@ it('the demo finds that all endpoints are answered, all rules are kept and all r
 }, 120_000);
 
 it('the demo names the first difference, and exits with 1', async () => {
-  const tracer = join(testFolder(), 'tracer.mjs');
   // Spans start, and never end.
-  writeFileSync(
-    tracer,
-    `import { createTracer as create } from '${pathToFileURL(join(root, 'scripts/demo/tracer.mjs'))}';
-     globalThis[Symbol.for('runspan.demo.tracer')] = (processor) => create({
-       onStart: (...given) => processor.onStart(...given), onEnd() {}, async forceFlush() {}, async shutdown() {} });`,
-  );
-  const { code, stdout, stderr } = await startRunspan(
-    ['demo'],
-    { NODE_OPTIONS: `--import ${pathToFileURL(tracer)}` },
-    root,
-    110_000,
-  ).ended;
+  const tracer = `import { createTracer as create } from '${pathToFileURL(join(root, 'scripts/demo/tracer.mjs'))}';
+    globalThis[Symbol.for('runspan.demo.tracer')] = (processor) => create({
+      onStart: (...given) => processor.onStart(...given), onEnd() {}, async forceFlush() {}, async shutdown() {} });`;
+  const hook = pathToFileURL(join(testFolder({ 'tracer.mjs': tracer }), 'tracer.mjs'));
+  const env = { NODE_OPTIONS: `--import ${hook}` };
+  const { code, stdout, stderr } = await startRunspan(['demo'], env, root, 110_000).ended;
   expect(stderr).toMatch(/^demo: created = sent \+ dropped: /);
   expect(stdout).toMatch(/^control plane +8\/8 +(\d+)\/\1 +(\d+)\/\2 +\d+$/m);
   expect(stdout).toMatch(/^tracing +– +– +8\/9 /m);

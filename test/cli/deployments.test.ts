@@ -1,14 +1,12 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ControlPlane } from '#src/clients.ts';
 import { createPlatform, type Platform } from '#src/testing.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const KEY = 'key-of-the-control-plane';
 const keys = { [KEY]: ['workspace-1'] };
-const { path: folder, remove } = temporaryFolder();
 let platform: Platform;
 let environment: Record<string, string> = {};
 
@@ -16,13 +14,8 @@ beforeAll(async () => {
   platform = await createPlatform({ keys, statusMs: 0 });
   environment = { RUNSPAN_CONTROL_PLANE_URL: platform.url, RUNSPAN_CONTROL_PLANE_KEY: KEY };
 });
-beforeEach(() => {
-  platform.setStatuses(['DEPLOYED']);
-});
-afterAll(async () => {
-  await platform.close();
-  remove();
-});
+beforeEach(() => platform.setStatuses(['DEPLOYED']));
+afterAll(() => platform.close());
 
 const deployments = (words: string, more: Record<string, string> = {}): Promise<CommandResult> =>
   runMain(['deployments', ...words.split(' ')], { ...environment, ...more });
@@ -49,14 +42,11 @@ describe('runspan deployments', () => {
   });
 
   it('reads a deployment from a file, in which options take precedence, and prints names without secret values', async () => {
-    const file = join(folder, 'deployment.json');
     const env = [{ name: 'DATABASE_URL', value: 'value-of-the-variable' }];
     const source_config = { resource_spec: { sidecars: [{ name: 'proxy', image: 'proxy:1', env }] } };
     const source_revision_config = { image_uri: 'registry.example.com/chat:1' };
-    writeFileSync(
-      file,
-      JSON.stringify({ name: 'a', source: 'external_container', source_config, source_revision_config }),
-    );
+    const given = { name: 'a', source: 'external_container', source_config, source_revision_config };
+    const file = join(testFolder({ 'deployment.json': JSON.stringify(given) }), 'deployment.json');
     await using own = await createPlatform({ keys, hosting: 'self-hosted' });
     const variables = { RUNSPAN_CONTROL_PLANE_URL: own.url, TOKEN: 'value-of-the-token' };
     const created = await deployments(`create --file ${file} --name other --secret TOKEN --json`, variables);
@@ -98,9 +88,7 @@ describe('runspan deployments', () => {
 
   it('uploads a folder, and creates a revision', async () => {
     const id = await made(SOURCE);
-    const app = join(folder, 'app');
-    mkdirSync(app);
-    writeFileSync(join(app, 'graph.json'), '{}');
+    const app = testFolder({ 'graph.json': '{}' });
     const { code, stdout } = await deployments(`upload ${id} ${app} --deploy --config graph.json --wait --json`);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).revision.status).toBe('DEPLOYED');

@@ -69,7 +69,7 @@ it('Claude Code sends its spans without content to the receiver, and its trace i
   const { env: settings } = JSON.parse(args[1] ?? '');
   expect(env).toMatchObject(settings);
   expect(settings).toMatchObject({ OTEL_LOG_USER_PROMPTS: '0', OTEL_LOGS_EXPORTER: 'none' });
-  expect(drawn).toContain('turn · chain · 1.00 s\n');
+  expect(drawn).toContain('turn · chain · 1 s\n');
 });
 
 it('with --content, Claude Code also sends prompts, answers, tool inputs and tool outputs', async () => {

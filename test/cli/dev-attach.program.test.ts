@@ -203,7 +203,8 @@ describe('a second runspan dev for the same store', () => {
     const { code, stdout, stderr } = await dev(file, [...other, '--', 'true']);
     if (line === '--port 0') {
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toContain(`whose receiver listens on ${first.url}`);
+      for (const text of [file, `process ${first.child.pid}`, `whose receiver listens on ${first.url}`])
+        expect(stderr).toContain(text);
       expect(stderr).toContain('without --port, this command uses that receiver, and with --memory its own');
     } else {
       expect(code).toBe(0);

@@ -285,19 +285,6 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(JSON.parse(exported.stdout).runs).toHaveLength(3);
   });
 
-  it('are in a file that a second receiver cannot open', async () => {
-    const { file, env } = kept();
-    const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
-    const [, url = ''] = await printed(/needs only RUNSPAN_ENDPOINT=(\S+)\n/);
-    const second = await runRunspan(['dev', '--port', '0'], env);
-    expect(second).toMatchObject({ code: 1, stdout: '' });
-    expect(second.stderr).toContain(file);
-    expect(second.stderr).toContain(`process ${child.pid}`);
-    expect(second.stderr).toContain(url);
-    child.kill('SIGINT');
-    await ended;
-  });
-
   it('are printed with --memory --json as they would be sent, and the configured service receives nothing', async () => {
     await using service = await ingestServer();
     const code = `

@@ -1,16 +1,13 @@
 import { InMemoryTransport } from '@modelcontextprotocol/server';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { type McpOptions, serveMcp } from '#src/cli/mcp/mcp.ts';
-import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
-import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
+import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
+import { idOf, run as makeRun, runAtSecond as run } from '../browser/runs.ts';
 import { serve } from '../http/server.ts';
 import { feedback } from '../receiver/conformance/support.ts';
 import { start } from '../receiver/wire.ts';
+import { startFilled } from '../support/receiver.ts';
 import { startRecorded } from './recorded-call.ts';
-
-/** Returns a run that starts a second after the run with the number before, and takes 12 ms. */
-const run = (index: number, fields: RunIdea = {}): RunOperation =>
-  makeRun(index, { at: 1_000 * index, ms: 12, ...fields });
 
 const OPERATIONS = [
   run(1, { inputs: { question: 'Why?' }, outputs: { answer: 'So.' } }),
@@ -75,9 +72,7 @@ async function connect(options: McpOptions) {
 }
 
 async function connected(operations: readonly RunOperation[] = OPERATIONS) {
-  const store = new MemoryStore();
-  await store.apply(DEFAULT_SCOPE, operations);
-  const { url } = await start({ store });
+  const { store, url } = await startFilled(operations);
   return { store, ...(await connect({ url: new URL(url) })) };
 }
 
@@ -202,7 +197,7 @@ it('shows the records of a call as one run, with the payload of whichever record
   expect(partsOf(await call('show_trace')).recorded).toEqual([
     `trace ${idOf(1)}, success, 4 runs, 0 failed`,
     `${idOf(1)}  run 1 · chain · success · 12 ms`,
-    `  ${idOf(2)}  chat · llm · success · 7.00 s · 7 tokens · +1 record of the same call (fetch)`,
+    `  ${idOf(2)}  chat · llm · success · 7 s · 7 tokens · +1 record of the same call (fetch)`,
     `    ${idOf(4)}  log · chain · success · 12 ms`,
   ]);
   const shown = await call('show_run', { id: idOf(2), field: 'inputs' });
@@ -263,16 +258,10 @@ it('continues a long tree of failed runs at an offset', async () => {
     run(at + 1, { ...(at > 0 && { parent: 1 }), name: 'n'.repeat(99) }),
   );
   const { call, store } = await connected(many);
-  const more = Array.from({ length: 400 }, (_, at): RunOperation => {
-    const runId = `0193b3a0-0000-7000-9000-${String(at).padStart(12, '0')}`;
-    const child = run(9, { parent: 1, name: `child ${at} ${'\u0007'.repeat(999)}`, error: '\u{e0001}'.repeat(999) });
-    const dotted_order = `20261120T070001000000Z${idOf(1)}.20261120T070009000000Z${runId}`;
-    return {
-      ...child,
-      id: runId,
-      fields: { ...(child as { fields: RunFields }).fields, dotted_order },
-    } as RunOperation;
-  });
+  const error = '\u{e0001}'.repeat(999);
+  const more = Array.from({ length: 400 }, (_, at) =>
+    run(100 + at, { parent: 1, at: 9_000, name: `child ${at} ${'\u0007'.repeat(999)}`, error }),
+  );
   await store.apply(DEFAULT_SCOPE, more);
   const names = new Set<string>();
   let offset = 0;
@@ -326,13 +315,7 @@ it('waits until a trace that starts later has finished', async () => {
 });
 
 it('finds a finished trace after more open ones than a page has', async () => {
-  const open = Array.from({ length: 105 }, (_, index): RunOperation => {
-    const six = String(index).padStart(6, '0');
-    const runId = `0193b3a0-0000-7000-9000-000000${six}`;
-    const times = { start_time: `2026-11-20T07:00:03.${six}Z`, dotted_order: `20261120T070003${six}Z${runId}` };
-    const fields: RunFields = { name: 'open', run_type: 'chain', trace_id: runId, inputs: {}, ...times };
-    return { kind: 'post', id: runId, fields, attachments: [] };
-  });
+  const open = Array.from({ length: 105 }, (_, index) => makeRun(100 + index, { at: 3_000 + index }));
   const { call } = await connected([run(2), ...open, run(4)]);
   const { recorded } = partsOf(await call('wait_for_trace', { after_trace_id: idOf(2) }));
   expect(recorded).toEqual([expect.stringContaining(idOf(4))]);
@@ -349,14 +332,6 @@ it('waits for a receiver that does not listen yet', async () => {
   await start({ store, port: Number(url.port) });
   await store.apply(DEFAULT_SCOPE, [run(2, { start_time: now, end_time: now })]);
   expect(partsOf(await waiting).recorded).toEqual([expect.stringContaining(idOf(2))]);
-});
-
-it('refuses parameters that a tool does not have', async () => {
-  const { call } = await connected();
-  expect(await call('show_trace', { trace: idOf(2) })).toEqual({
-    text: expect.stringContaining('trace'),
-    isError: true,
-  });
 });
 
 it('says that no trace came', async () => {
@@ -409,6 +384,7 @@ it.each<[string, object, string]>([
   ['find_traces', { filter: 'status:failed' }, 'invalid filter: status: expects one of error, failed_below, pending'],
   ['show_run', { id: idOf(1), field: 'events' }, `the run ${idOf(1)} has no events`],
   ['statistics', { group_by: 'color' }, 'or meta.KEY'],
+  ['show_trace', { trace: idOf(2) }, 'trace'],
 ])('%s reports an error in one sentence: %j', async (name, given, message) => {
   const { call } = await connected();
   expect(await call(name, given)).toEqual({ text: expect.stringContaining(message), isError: true });

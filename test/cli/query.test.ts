@@ -1,18 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
-import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
+import { DEFAULT_SCOPE, type RunOperation } from '#src/receiver.ts';
+import { idOf, runAtSecond as run } from '../browser/runs.ts';
 import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
-import { listenInTest } from '../support/listen-in-test.ts';
+import { startFilled } from '../support/receiver.ts';
 import { testFolder } from '../support/test-folder.ts';
-
-/** Returns a run that starts a second after the run with the number before, and takes 12 ms. */
-const run = (index: number, fields: RunIdea = {}): RunOperation =>
-  makeRun(index, { at: 1_000 * index, ms: 12, ...fields });
 
 const OPERATIONS: RunOperation[] = [
   run(1, { inputs: { question: 'Why\u001b[2J?' }, outputs: { answer: 'x'.repeat(3_000) } }),
@@ -29,16 +24,9 @@ const OPERATIONS: RunOperation[] = [
   },
 ];
 
-async function receiverOf(...operations: RunOperation[]): Promise<string> {
-  const store = new MemoryStore();
-  await store.apply(DEFAULT_SCOPE, operations);
-  return (await start({ store })).url;
-}
-
 /** Runs the command against a receiver with the runs. Replaces local times by `TIME`. */
 async function ask(...args: string[]): Promise<CommandResult> {
-  const store = new MemoryStore();
-  await store.apply(DEFAULT_SCOPE, OPERATIONS);
+  const { store, url } = await startFilled(OPERATIONS);
   const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };
   for (const feedback of [
     { id: idOf(9), key: 'liked', score: 1, comment: 'good' },
@@ -47,7 +35,6 @@ async function ask(...args: string[]): Promise<CommandResult> {
   ]) {
     await store.addFeedback(DEFAULT_SCOPE, { run_id: idOf(3), ...feedback, ...times });
   }
-  const { url } = await start({ store });
   const result = await runMain([...args, '--url', url]);
   return { ...result, stdout: result.stdout.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, 'TIME') };
 }
@@ -98,15 +85,11 @@ describe('runspan traces', () => {
     ['--since 2026-01-31T09:00', `traces?filter=since%3A${local(31, 9)}&limit=20`],
     ['--since 2026-11-20T00:00:00Z', 'traces?filter=since%3A2026-11-20T00%3A00%3A00.000Z&limit=20'],
   ])('sends the filters %s to the receiver', async (line, query) => {
-    const paths: string[] = [];
-    const { url } = await serve((request, response) => {
-      paths.push(request.url ?? '');
-      response.end('{"items":[]}');
-    });
+    const { url, seen } = await serve((_, response) => response.end('{"items":[]}'));
     expect(await runMain(['traces', '--url', `${url}/x`, ...line.split(' ').filter(Boolean)])).toMatchObject({
       code: 0,
     });
-    expect(paths[0]).toBe(`/x/query/${query}`);
+    expect(seen[0]?.url).toBe(`/x/query/${query}`);
   });
 
   it('rejects an invalid filter', async () => {
@@ -120,12 +103,9 @@ describe('runspan traces', () => {
     ['2h', 7_200],
     ['7d', 604_800],
   ])('filters by an age of %s', async (age, seconds) => {
-    let from = '';
-    const { url } = await serve((request, response) => {
-      from = new URL(request.url ?? '', 'http://x').searchParams.get('filter')?.replace('since:', '') ?? '';
-      response.end('{"items":[]}');
-    });
+    const { url, seen } = await serve((_, response) => response.end('{"items":[]}'));
     await runMain(['traces', '--url', url, '--since', age]);
+    const from = new URL(`${url}${seen[0]?.url}`).searchParams.get('filter')?.replace('since:', '') ?? '';
     expect(Math.abs(Date.now() - Date.parse(from) - seconds * 1_000)).toBeLessThan(10_000);
   });
 });
@@ -158,12 +138,12 @@ describe('runspan show', () => {
 
   it('counts the internal steps of frameworks, and prints them with --internal', async () => {
     const step = (n: number, parent: number, name: string) => run(n, { parent, name, ms: 5 });
-    const url = await receiverOf(run(1), step(2, 1, 'RunnableSequence'), step(4, 2, 'ask'));
+    const { url } = await startFilled([run(1), step(2, 1, 'RunnableSequence'), step(4, 2, 'ask')]);
     const treeOf = async (...args: string[]) =>
       (await runMain(['show', '--url', url, ...args])).stdout.split('\n\n')[1];
-    expect(await treeOf()).toBe('run 1 · chain · 12 ms\n└─ ask · chain · 5.0 ms\n+1 internal step');
+    expect(await treeOf()).toBe('run 1 · chain · 12 ms\n└─ ask · chain · 5 ms\n+1 internal step');
     expect(await treeOf('--internal')).toBe(
-      'run 1 · chain · 12 ms\n└─ RunnableSequence · chain · 5.0 ms\n   └─ ask · chain · 5.0 ms',
+      'run 1 · chain · 12 ms\n└─ RunnableSequence · chain · 5 ms\n   └─ ask · chain · 5 ms',
     );
   });
 
@@ -201,7 +181,7 @@ describe('runspan show', () => {
   ])('prints the cost of a call, and where it comes from: %j', async (usage_metadata, cost) => {
     const metadata = { ls_provider: 'openai', ls_model_name: 'gpt-5' };
     const call = { run_type: 'llm', extra: { metadata }, outputs: { usage_metadata } };
-    const url = await receiverOf(run(1, call), run(2, { parent: 1, ...call }));
+    const { url } = await startFilled([run(1, call), run(2, { parent: 1, ...call })]);
     expect((await runMain(['show', idOf(2), '--url', url])).stdout).toContain(`\ncost     ${cost}\n`);
     expect((await runMain(['show', idOf(1), '--url', url])).stdout).toContain(`\n\ncost\n${cost}\n\n`);
   });
@@ -213,7 +193,7 @@ describe('runspan show', () => {
       outputs: { usage_metadata: { input_tokens: 2_000, output_tokens: 1, input_token_details: { cache_read: 0 } } },
       extra: { metadata: { ls_model_name: 'gpt-5', thread_id: 't' } },
     });
-    const url = await receiverOf(run(1, call('Why?')), run(2, { parent: 1, ...call('Who?') }));
+    const { url } = await startFilled([run(1, call('Why?')), run(2, { parent: 1, ...call('Who?') })]);
     expect((await runMain(['show', idOf(2), '--url', url])).stdout).toContain(
       '\ncache    The prompt differs from that of the call 1 s earlier from message 1 (user) on: "Why?" became "Who?". ' +
         "The equal beginning is 50 % of the earlier prompt's text. 0 % of the input tokens were read from the cache.\n",
@@ -223,13 +203,13 @@ describe('runspan show', () => {
   // Claude Opus 5 costs 5 dollars per million input tokens, 0.5 from a cache and 6.25 to a cache.
   it.each([
     [{ cache_read: 9_000 }, '$0.00950 · 90 % cached', 'cached   90 % cached (9000 tokens), saved $0.0405'],
-    [{ cache_creation: 8_000 }, '$0.0600', 'cached   lost $0.01'],
+    [{ cache_creation: 8_000 }, '$0.0600', 'cached   lost $0.0100'],
     [{ cache_read: 0 }, '$0.0500', undefined],
   ])('prints what caching did, in the lists and the run: %j', async (input_token_details, inLists, inRun) => {
     const usage_metadata = { input_tokens: 10_000, output_tokens: 0, input_token_details };
     const metadata = { ls_provider: 'anthropic', ls_model_name: 'claude-opus-5' };
     const call = { run_type: 'llm', extra: { metadata }, outputs: { usage_metadata } };
-    const url = await receiverOf(run(1), run(2, { parent: 1, ...call }));
+    const { url } = await startFilled([run(1), run(2, { parent: 1, ...call })]);
     const text = `10000 tokens (10000 in, 0 out) · ${inLists}\n`;
     expect((await runMain(['traces', '--url', url])).stdout).toContain(text);
     expect((await runMain(['show', idOf(1), '--url', url])).stdout).toContain(text);
@@ -241,7 +221,7 @@ describe('runspan show', () => {
   it('saves a trace as an HTML file with secrets masked, with --html', async () => {
     const folder = testFolder();
     const file = join(folder, 'trace.html');
-    const url = await receiverOf(run(1, { inputs: { question: 'Why?', password: 'hunter2!' } }));
+    const { url } = await startFilled([run(1, { inputs: { question: 'Why?', password: 'hunter2!' } })]);
     expect(await runMain(['show', idOf(1), '--html', file, '--url', url])).toEqual({
       code: 0,
       stderr: '',
@@ -337,9 +317,7 @@ describe('runspan delete', () => {
   const acting = (url: string): string => `runspan: the receiver at ${url} with 1 project\n`;
 
   it('shows what it would delete, and deletes with --yes', async () => {
-    const store = new MemoryStore();
-    await store.apply(DEFAULT_SCOPE, OPERATIONS);
-    const { url } = await start({ store });
+    const { store, url } = await startFilled(OPERATIONS);
     const remove = (...args: string[]) => runMain(['delete', ...args, '--url', url]);
     expect(await remove('trace', idOf(1))).toMatchObject({
       code: 1,
@@ -367,11 +345,10 @@ describe('runspan delete', () => {
       [200, { items: [{}] }],
       [429, { detail: '100 deletions are not finished' }],
     ];
-    const server = createServer((_, response) => {
+    const { url } = await serve((_, response) => {
       const [status, body] = answers.shift() ?? [500, {}];
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+      response.writeHead(status).end(JSON.stringify(body));
     });
-    const url = await listenInTest(server);
     const { code, stderr } = await runMain(['delete', 'project', 'big', '--yes', '--url', url]);
     expect(code).toBe(1);
     expect(stderr).toContain('refused the request: 100 deletions are not finished');

@@ -1,22 +1,14 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readConfig } from '#src/cli/serve/config.ts';
 import { runMain } from '../support/command.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { runRunspan, startRunspan } from '../support/program.ts';
-
-const folders: ReturnType<typeof temporaryFolder>[] = [];
-afterAll(() => {
-  for (const folder of folders) folder.remove();
-});
+import { runRunspan, type Started, startRunspan } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 function configFile(config: unknown): string {
-  const folder = temporaryFolder();
-  folders.push(folder);
-  const path = join(folder.path, 'runspan.json');
-  writeFileSync(path, typeof config === 'string' ? config : JSON.stringify(config));
-  return path;
+  const text = typeof config === 'string' ? config : JSON.stringify(config);
+  return join(testFolder({ 'runspan.json': text }), 'runspan.json');
 }
 
 const acme = { tenants: { acme: { projects: { chat: {} } } } };
@@ -26,6 +18,16 @@ const keys = async (config: string, ...args: string[]) => {
   const { code, stdout, stderr } = await runRunspan(['keys', ...args, '--config', config]);
   return { code, stdout: stdout.trim(), stderr };
 };
+
+/** Starts a receiver, and waits until it listens. */
+async function startServe(config: string): Promise<Started & { url: string }> {
+  const started = startRunspan(['serve', '--config', config]);
+  const [, url = ''] = await started.printed(/"url":"(http:[^"]+)"/);
+  return { ...started, url };
+}
+
+const create = async (config: string, ...args: string[]): Promise<string> =>
+  (await keys(config, 'create', '--tenant', 'acme', ...args)).stdout;
 
 const run = { id: '0193b3a0-1111-7000-8000-000000000001', name: 'a', run_type: 'llm', inputs: {} };
 const post = (url: string, key: string) =>
@@ -39,14 +41,13 @@ const read = (url: string, key: string) => fetch(`${url}/query/projects`, { head
 describe('runspan serve', () => {
   it('accepts keys that are created while it runs, keeps runs across a restart, and exits with 0 on SIGTERM', async () => {
     const config = configFile(small);
-    const first = startRunspan(['serve', '--config', config]);
-    const url = (await first.printed(/"url":"(http:[^"]+)"/))[1] ?? '';
-    const write = await keys(config, 'create', '--tenant', 'acme', '--scope', 'write', '--name', 'web');
-    expect(write.stdout).toMatch(/^rsk_[0-9a-f]{12}_[\w-]{43}$/);
-    const reader = (await keys(config, 'create', '--tenant', 'acme', '--project', 'chat', '--scope', 'read')).stdout;
-    expect((await post(url, write.stdout)).status).toBe(202);
+    const { url, ...first } = await startServe(config);
+    const write = await create(config, '--scope', 'write', '--name', 'web');
+    expect(write).toMatch(/^rsk_[0-9a-f]{12}_[\w-]{43}$/);
+    const reader = await create(config, '--project', 'chat', '--scope', 'read');
+    expect((await post(url, write)).status).toBe(202);
     expect((await post(url, reader)).status).toBe(403);
-    expect((await read(url, write.stdout)).status).toBe(403);
+    expect((await read(url, write)).status).toBe(403);
     expect(await (await read(url, reader)).json()).toMatchObject({ items: [{ name: 'chat', traces: 1 }] });
     const id = reader.slice(4, 16);
     expect(await keys(config, 'revoke', id)).toMatchObject({ code: 0, stdout: `revoked the key ${id}` });
@@ -69,12 +70,11 @@ describe('runspan serve', () => {
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
     expect(list).toEqual([
       ['id', 'scope', 'tenant', 'project', 'name', 'created', 'last used', 'revoked'],
-      [write.stdout.slice(4, 16), 'write', 'acme', '-', 'web', time, time, '-'],
+      [write.slice(4, 16), 'write', 'acme', '-', 'web', time, time, '-'],
       [id, 'read', 'acme', 'chat', '-', time, time, time],
     ]);
-    const second = startRunspan(['serve', '--config', config]);
-    const again = (await second.printed(/"url":"(http:[^"]+)"/))[1] ?? '';
-    expect((await post(again, write.stdout)).status).toBe(202);
+    const second = await startServe(config);
+    expect((await post(second.url, write)).status).toBe(202);
     second.child.kill('SIGTERM');
     await second.ended;
   });
@@ -82,9 +82,8 @@ describe('runspan serve', () => {
   it('reads the configuration again when it changes, and keeps the old one if the new one is invalid', async () => {
     const config = configFile(small);
     const other = { ...small, tenants: { ...acme.tenants, bolt: {} } };
-    const { child, printed, ended } = startRunspan(['serve', '--config', config]);
-    const url = (await printed(/"url":"(http:[^"]+)"/))[1] ?? '';
-    const key = (await keys(config, 'create', '--tenant', 'acme', '--scope', 'admin')).stdout;
+    const { child, printed, ended, url } = await startServe(config);
+    const key = await create(config, '--scope', 'admin');
     const replace = (content: unknown): void => {
       writeFileSync(`${config}-new`, JSON.stringify(content));
       renameSync(`${config}-new`, config);
@@ -110,9 +109,8 @@ describe('runspan serve', () => {
 
   it('finishes a pending request after SIGTERM, and accepts no more', async () => {
     const config = configFile(small);
-    const { child, printed, ended } = startRunspan(['serve', '--config', config]);
-    const url = (await printed(/"url":"(http:[^"]+)"/))[1] ?? '';
-    const key = (await keys(config, 'create', '--tenant', 'acme', '--scope', 'write')).stdout;
+    const { child, printed, ended, url } = await startServe(config);
+    const key = await create(config, '--scope', 'write');
     let send = (_: string): void => {};
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {

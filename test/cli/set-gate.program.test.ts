@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, parsedQuery, type RunFields, type RunOperation } from '#src/receiver.ts';
@@ -6,7 +6,7 @@ import { idOf, run } from '../browser/runs.ts';
 import { read } from '../package/repository.ts';
 import { masked, snippetsOf } from '../package/snippets.ts';
 import { start } from '../receiver/wire.ts';
-import { root } from '../support/folders.ts';
+import { linkRunspan } from '../support/folders.ts';
 import { startLocalModel } from '../support/local-model/server.js';
 import { runNode, startRunspan } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -76,10 +76,7 @@ async function makeProject(lines: readonly string[], scores = 'same', files: Rea
     'test/weather.set.test.mjs': testWith(scores),
     ...files,
   });
-  mkdirSync(join(path, 'node_modules'));
-  symlinkSync(root, join(path, 'node_modules/runspan'));
-  for (const name of ['vitest', '.bin'])
-    symlinkSync(join(root, 'node_modules', name), join(path, 'node_modules', name));
+  linkRunspan(path, ['vitest', '.bin']);
   const gate = async (args: readonly string[] = [], env?: Record<string, string>) => {
     const command = ['test', '--set', 'weather', '--url', url, ...args];
     const { stdout, ...others } = await startRunspan(command, env, path).ended;

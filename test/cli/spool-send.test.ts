@@ -31,6 +31,16 @@ async function left(...numbers: number[]) {
   return { ...folder, receiver, destination };
 }
 
+/** Moves a file to the damaged ones, where it has been for three days. */
+function setAside(path: string): void {
+  const bad = join(dirname(dirname(path)), 'bad');
+  mkdirSync(bad, { recursive: true, mode: 0o700 });
+  const target = join(bad, basename(path));
+  renameSync(path, target);
+  const threeDaysAgo = Date.now() / 1_000 - 3 * 86_400;
+  utimesSync(target, threeDaysAgo, threeDaysAgo);
+}
+
 test('the runs of dead processes are delivered, and no file is left', async () => {
   const { dir, receiver } = await left(1, 2, 3);
   expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `delivered 3 of 3 runs to ${receiver.url}\n` });
@@ -72,21 +82,12 @@ test('damaged files are reported once', async () => {
 
 test('--bad sends the files that are completely readable', async () => {
   const { dir, receiver, destination, open } = await left();
-  const setAside = (numbers: readonly number[], isDamaged: boolean): string[] => {
-    const records = numbers.map((number) => makeRecord(number));
-    const { path } = open(destination).spill(records) as Segment;
-    if (isDamaged) writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.from('rubbish')]));
-    const bad = join(dirname(dirname(path)), 'bad');
-    mkdirSync(bad, { recursive: true, mode: 0o700 });
-    const target = join(bad, basename(path));
-    renameSync(path, target);
-    const threeDaysAgo = Date.now() / 1_000 - 3 * 86_400;
-    utimesSync(target, threeDaysAgo, threeDaysAgo);
-    return records.map(({ run }) => run.id);
-  };
-  const whole = setAside([1, 2], false);
+  const records = [makeRecord(1), makeRecord(2)];
+  setAside((open(destination).spill(records) as Segment).path);
   // The readable record was delivered before the file was set aside.
-  setAside([3], true);
+  const { path } = open(destination).spill([makeRecord(3)]) as Segment;
+  writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.from('rubbish')]));
+  setAside(path);
   killOwners(dir);
 
   const send = (...flags: string[]) => runMain(['spool', 'send', '--dir', dir, '--endpoint', receiver.url, ...flags]);
@@ -95,17 +96,13 @@ test('--bad sends the files that are completely readable', async () => {
     code: 0,
     stdout: `delivered 2 of 2 runs to ${receiver.url}\n1 damaged file not sent, kept on disk\n`,
   });
-  expect((await receiver.runs()).map(({ id }) => id).sort()).toEqual([...whole].sort());
+  expect((await receiver.runs()).map(({ id }) => id).sort()).toEqual(records.map(({ run }) => run.id).sort());
   expect(segmentsBelow(dir).map((path) => basename(dirname(path)))).toEqual(['bad']);
 });
 
 test('--bad keeps files that the service does not accept', async () => {
   const { dir, receiver, destination, open } = await left();
-  const { path } = open(destination).spill([makeRecord(1)]) as Segment;
-  const bad = join(dirname(dirname(path)), 'bad');
-  mkdirSync(bad, { mode: 0o700 });
-  renameSync(path, join(bad, basename(path)));
-  utimesSync(join(bad, basename(path)), 1, 1);
+  setAside((open(destination).spill([makeRecord(1)]) as Segment).path);
   killOwners(dir);
   await receiver.close();
   expect((await sent(dir, receiver.url, { bad: true }, 1_000)).text).toMatch(/^delivered 0 of 1 run /);

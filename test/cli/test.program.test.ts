@@ -1,14 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
 import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
+import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
-import { root } from '../support/folders.ts';
-import { closeServer, listen } from '../support/listen.ts';
+import { linkRunspan } from '../support/folders.ts';
+import { closeServer } from '../support/listen.ts';
 import { type Ended, runNode, startRunspan } from '../support/program.ts';
-import { requestBody } from '../support/request-body.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 interface Project {
@@ -25,8 +24,7 @@ function makeProject(manifest: Record<string, unknown> = {}): Project {
   const path = testFolder();
   const write = (name: string, text: string): void => writeFileSync(join(path, name), text);
   write('package.json', JSON.stringify({ name: 'weather', type: 'module', ...manifest }));
-  mkdirSync(join(path, 'node_modules'));
-  symlinkSync(root, join(path, 'node_modules/runspan'));
+  linkRunspan(path);
   const read = (name: string): string => readFileSync(join(path, name), 'utf8');
   return {
     path,
@@ -59,8 +57,8 @@ interface Asked {
  */
 async function startModel() {
   const questions: unknown[] = [];
-  const server = createServer(async (request, response) => {
-    const { messages }: Asked = JSON.parse(`${await requestBody(request)}`);
+  const { url, seen, server } = await serve((_, response) => {
+    const { messages }: Asked = JSON.parse(`${seen.at(-1)?.body}`);
     const { role, content } = messages.at(-1) ?? {};
     questions.push(content);
     const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } };
@@ -74,10 +72,7 @@ async function startModel() {
       JSON.stringify({ id: `answer-${questions.length}`, object: 'chat.completion', model: 'small', choices }),
     );
   });
-  const url = await listen(server);
-  const close = () => closeServer(server);
-  onTestFinished(close);
-  return { url, questions, close };
+  return { url, questions, close: () => closeServer(server) };
 }
 
 const AGENT = `

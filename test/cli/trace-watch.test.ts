@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { TraceWatch } from '#src/cli/dev/trace-watch.ts';
+import { TraceWatch, type TraceWatchOptions } from '#src/cli/dev/trace-watch.ts';
 import type { RunFields } from '#src/receiver/domain/run-message.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
 import { DEFAULT_SCOPE } from '#src/receiver.ts';
@@ -10,11 +10,11 @@ import { makeOpenRun, makeRun } from '../support/records.ts';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 
 /** Returns a watch of a new store. A drawing consists of the names of the runs. */
-function makeWatch() {
+function makeWatch(options: Partial<TraceWatchOptions> = {}) {
   const store = new MemoryStore();
   const shown: string[] = [];
   const draw = (runs: readonly { name: string }[]): string => runs.map(({ name }) => name).join(' ');
-  const watch = new TraceWatch({ store, draw, show: (text) => shown.push(text), rememberedMax: 2 });
+  const watch = new TraceWatch({ store, draw, show: (text) => shown.push(text), rememberedMax: 2, ...options });
   const posted = ({ id, ...fields }: { id: string } & RunFields) =>
     ({ kind: 'post', id, fields, attachments: [] }) as const;
   const take = (...runs: Parameters<typeof posted>[0][]) => store.apply(DEFAULT_SCOPE, runs.map(posted));
@@ -128,22 +128,13 @@ describe('a trace', () => {
 });
 
 it('a drawing ends with the last line, which another drawing of the trace repeats', async () => {
-  const store = new MemoryStore();
-  const shown: string[] = [];
-  const watch = new TraceWatch({
-    store,
-    draw: (runs) => `${runs.length}`,
-    lastLine: (traceId) => `link to ${traceId}`,
-    show: (text) => shown.push(text),
-  });
-  for (const { id, ...fields } of [makeRun('7', 'ask'), makeOpenRun('7.1', 'call')]) {
-    await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
-    if (id === '7') await vi.advanceTimersByTimeAsync(300);
-  }
+  const { watch, shown, take, pass } = makeWatch({ lastLine: (traceId) => `link to ${traceId}` });
+  await take(makeRun('7', 'ask'));
+  await pass(300);
+  await take(makeOpenRun('7.1', 'call'));
   await watch.end();
-  const link = 'link to 7';
   const note = '(incomplete: 1 run has not ended)';
-  expect(shown).toEqual([`1\n${link}`, `(updated, with 1 more run)\n2\n${note}\n${link}`]);
+  expect(shown).toEqual(['ask\nlink to 7', `(updated, with 1 more run)\nask call\n${note}\nlink to 7`]);
 });
 
 describe('the end', () => {

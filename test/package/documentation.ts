@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, parse } from 'node:path';
 import { transformWithEsbuild } from 'vite';
-import { root } from '../support/folders.ts';
+import { linkRunspan, root } from '../support/folders.ts';
 import { guides, read } from './repository.ts';
 import { type Snippet, snippetsOf } from './snippets.ts';
 
@@ -25,11 +25,7 @@ const files = snippets.filter(({ language, file }) => language === 'json' && fil
 /** Writes the programs and files of each page into a folder of a project, which has this repository as `runspan`. */
 export async function layOutPrograms(folder: string): Promise<void> {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
-  mkdirSync(join(folder, 'node_modules'));
-  for (const name of readdirSync(join(root, 'node_modules'))) {
-    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
-  }
-  symlinkSync(root, join(folder, 'node_modules/runspan'));
+  linkRunspan(folder, readdirSync(join(root, 'node_modules')));
   for (const snippet of [...programs, ...files]) await write(folder, snippet);
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,4 +12,12 @@ export const alias: Readonly<Record<string, string>> = { '#src': join(root, 'src
 export function temporaryFolder(within = tmpdir()): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(within, 'runspan-'));
   return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }) };
+}
+
+/** Links this repository, and some of its packages, into the packages of a project, which has none. */
+export function linkRunspan(project: string, packages: readonly string[] = []): void {
+  const folder = join(project, 'node_modules');
+  mkdirSync(folder);
+  symlinkSync(root, join(folder, 'runspan'));
+  for (const name of packages) symlinkSync(join(root, 'node_modules', name), join(folder, name));
 }

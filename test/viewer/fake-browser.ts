@@ -31,18 +31,14 @@ export class FakeStream {
   }
 }
 
-/** Stubs the browser's globals; `answers` is the receiver's response. */
-export function fakeBrowser(): {
-  document: { hidden: boolean };
-  answers: { status: number; body: (url: URL) => unknown };
-} {
-  const document = { hidden: false };
+/** Stubs the browser's globals. The receiver gives the returned answer. */
+export function fakeBrowser() {
   const answers = { status: 200, body: (_url: URL): unknown => ({ items: [] }) };
-  vi.stubGlobal('document', document);
+  vi.stubGlobal('document', { hidden: false });
   vi.stubGlobal('EventSource', FakeStream);
   vi.stubGlobal('fetch', async (path: string) => {
     const body = await answers.body(new URL(path, 'http://receiver'));
     return new Response(JSON.stringify(body), { status: answers.status });
   });
-  return { document, answers };
+  return answers;
 }

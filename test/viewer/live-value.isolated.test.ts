@@ -4,10 +4,10 @@ import { listenForChanges, live, onChanges } from '#src/viewer/data/changes.ts';
 import { changesOfTrace, LiveValue } from '#src/viewer/data/live-value.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
-let browser: ReturnType<typeof fakeBrowser>;
+let answers: ReturnType<typeof fakeBrowser>;
 beforeEach(() => {
   vi.useFakeTimers();
-  browser = fakeBrowser();
+  answers = fakeBrowser();
   isLocked.value = false;
 });
 
@@ -25,15 +25,6 @@ function heldValue() {
   onTestFinished(() => value.close());
   return { value, reads };
 }
-
-test('a change without trace ids may concern every trace', () => {
-  void listenForChanges();
-  FakeStream.last.emit('open');
-  const changes = recordChanges();
-  FakeStream.last.emit('change', { trace_ids: ['a', 'b'] });
-  FakeStream.last.emit('change', {});
-  expect(changes).toEqual([['a', 'b'], 'unknown']);
-});
 
 test('the page waits one second for the stream, and reads everything again if it opens later', async () => {
   const opened = vi.fn();
@@ -58,7 +49,7 @@ test('after the browser has reconnected a lost stream, the page reads everything
 });
 
 test('a refused stream is opened again after three seconds, unless a key is required', async () => {
-  browser.answers.status = 503;
+  answers.status = 503;
   void listenForChanges();
   const first = FakeStream.last;
   first.refuse();
@@ -68,7 +59,7 @@ test('a refused stream is opened again after three seconds, unless a key is requ
   await vi.advanceTimersByTimeAsync(1);
   expect(FakeStream.last).not.toBe(first);
   const second = FakeStream.last;
-  browser.answers.status = 401;
+  answers.status = 401;
   second.refuse();
   await vi.advanceTimersByTimeAsync(60_000);
   expect([isLocked.value, FakeStream.last]).toEqual([true, second]);

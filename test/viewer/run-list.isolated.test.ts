@@ -11,7 +11,7 @@ function openList(count: number, view: 'traces' | 'runs' = 'traces') {
   const traces = Array.from({ length: count }, (_, index) => lineOf(count - index));
   const requests: URL[] = [];
   const held = new Map<string, Promise<void>>();
-  const { answers } = fakeBrowser();
+  const answers = fakeBrowser();
   answers.body = async (url) => {
     requests.push(url);
     const given = url.searchParams;

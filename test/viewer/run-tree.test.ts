@@ -30,10 +30,6 @@ test.each([
   expect(draw(treeOf(runs(text)))).toBe(drawn);
 });
 
-test('a tree of no runs is empty', () => {
-  expect(treeOf([])).toMatchObject({ branches: [], startMs: 0, endMs: 0 });
-});
-
 test('the further records of a call are directly below its head, and so are the runs below them', () => {
   const heads: Record<string, string> = { b: 'a', d: 'a', e: 'missing' };
   const calls = runs('a b<a c<b d e f<d').map((one) => ({

@@ -6,6 +6,7 @@ import type { Updated } from '../../clients/control-plane/deployment-wait.ts';
 import { type Revision, RevisionError } from '../../clients/control-plane/revision.ts';
 import type { Spelling } from '../../clients/control-plane/spelling.ts';
 import { env } from '../../config/environment.ts';
+import { isFields, without } from '../../payload/fields.ts';
 import { type CommandContext, CommandFailure, pairOf, UsageError, withCommandNames } from '../command-line.ts';
 
 export interface ServiceOptions {
@@ -113,16 +114,11 @@ export function columns(...values: readonly unknown[]): string {
  * Returns one line of JSON. The values of secrets and environment variables are omitted, because CI logs may be public.
  */
 function jsonLine(value: unknown): string {
+  // If a user sends the output back, the service rejects a missing value but would store a masked one.
+  const withoutValue = (variable: unknown): unknown => (isFields(variable) ? without(variable, VALUE) : variable);
   const hide = (key: string, inner: unknown): unknown =>
     (key === 'secrets' || key === 'env') && Array.isArray(inner) ? inner.map(withoutValue) : inner;
   return `${visibleJson(JSON.stringify(value, hide))}\n`;
 }
 
-/**
- * Removes the value of a variable. If a user sends the output back, the service rejects a missing value but would store
- * a masked value.
- */
-function withoutValue(variable: unknown): unknown {
-  if (typeof variable !== 'object' || variable === null) return variable;
-  return Object.fromEntries(Object.entries(variable).filter(([field]) => field !== 'value'));
-}
+const VALUE: ReadonlySet<string> = new Set(['value']);

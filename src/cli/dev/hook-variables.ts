@@ -8,7 +8,7 @@ import { variableOf } from '../../config/variables.ts';
  */
 const REGISTER: string = new URL('register.js', new URL('../../', import.meta.url)).href;
 
-/** Node's exit code if `NODE_OPTIONS` contains an unknown option. */
+/** Node's exit code if `NODE_OPTIONS` contains an unknown option. Old versions do not accept `--import` there. */
 const INVALID_OPTION = 9;
 
 /**
@@ -25,7 +25,8 @@ export async function hookVariables(
   const otlp = otlpVariables(url, apiKey, programId);
   // `runspan/register` must load first, because modules named in the existing options may load an SDK.
   const nodeOptions = `--import=${REGISTER} ${variable('NODE_OPTIONS') ?? ''}`.trim();
-  if (await supportsImport(program)) return { ...otlp, NODE_OPTIONS: nodeOptions };
+  const { code } = await askVersion(program, { NODE_OPTIONS: '--import=data:,' });
+  if (code !== INVALID_OPTION) return { ...otlp, NODE_OPTIONS: nodeOptions };
   warn(
     'the command uses a Node version without --import, so model calls are not recorded automatically; use Node 20.19 or later',
   );
@@ -60,12 +61,6 @@ export function otlpHeaders(apiKey: string | undefined, programId: string): stri
     /^[\x20-\x7e]+$/.test(project) ? `langsmith-project=${encodeURIComponent(project)}` : '',
   ];
   return headers.filter((header) => header !== '').join(',');
-}
-
-/** Versions of Node that do not accept `--import` in `NODE_OPTIONS` exit immediately. */
-async function supportsImport(program: string): Promise<boolean> {
-  const { code } = await askVersion(program, { NODE_OPTIONS: '--import=data:,' });
-  return code !== INVALID_OPTION;
 }
 
 /** Returns the version of Node that runs a command, for example `22.15.0`. Returns undefined if it is not known. */

@@ -6,7 +6,7 @@ import { parseUuid } from '../../receiver/http/run-fields.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { type CommandContext, CommandFailure, type Output, UsageError } from '../command-line.ts';
-import { NO_LIMITS, openStoreToRead, reportStore } from '../stores.ts';
+import { NO_LIMITS, openStoreToRead, withReported } from '../stores.ts';
 import { counted, inShellQuotes } from '../terminal-text.ts';
 import { findSource, withSourceOptions } from './run-source.ts';
 
@@ -50,20 +50,14 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
 
 /** Deletes traces, or only counts their runs. Throws if another process has the file open for writing. */
 async function removeFromFile(file: string, target: DeletionTarget, isConfirmed: boolean, stderr: Output) {
-  const reader = await openStoreToRead(file);
-  try {
-    await reportStore(file, reader, stderr);
-    if (!isConfirmed) return await reader.removable(DEFAULT_SCOPE, target);
+  const removable = await withReported(file, await openStoreToRead(file), stderr, async (reader) => {
+    if (!isConfirmed) return reader.removable(DEFAULT_SCOPE, target);
     const owner = await reader.owner();
-    if (owner !== undefined) {
-      const address = visible(owner.address ?? '<the URL of its receiver>');
-      throw new CommandFailure(
-        `process ${owner.pid} has ${visible(file)} open; delete through it with --url ${address}`,
-      );
-    }
-  } finally {
-    await reader.close();
-  }
+    if (owner === undefined) return undefined;
+    const address = visible(owner.address ?? '<the URL of its receiver>');
+    throw new CommandFailure(`process ${owner.pid} has ${visible(file)} open; delete through it with --url ${address}`);
+  });
+  if (!isConfirmed) return removable;
   const store = await SqliteStore.open(file, NO_LIMITS);
   try {
     const counts = await store.remove(DEFAULT_SCOPE, target);

@@ -174,8 +174,13 @@ export class ReceiverSource implements RunSource {
   }
 
   /** Returns the response body, or undefined if the run or trace does not exist. */
-  async #text(path: string, method?: Method, sent?: string): Promise<string | undefined> {
-    const { response, text } = await this.#request(path, method, sent);
+  async #text(path: string, method: Method = 'GET', sent?: string): Promise<string | undefined> {
+    const response = await this.#send(path, {
+      method,
+      ...defined({ body: sent }),
+      signal: AbortSignal.timeout(RESPONSE_MAX_MS),
+    });
+    const text = await response.text().catch(this.#lost);
     const { status } = response;
     // The receiver responds with status 409 to a `DELETE` request that is not confirmed.
     if (response.ok || (status === 409 && method === 'DELETE')) return text;
@@ -204,15 +209,6 @@ export class ReceiverSource implements RunSource {
 
   #notReceiver(response: string): CommandFailure {
     return new CommandFailure(`${this.address} ${response}: this is not the URL of a receiver`);
-  }
-
-  async #request(path: string, method: Method = 'GET', body?: string): Promise<{ response: Response; text: string }> {
-    const response = await this.#send(path, {
-      method,
-      ...defined({ body }),
-      signal: AbortSignal.timeout(RESPONSE_MAX_MS),
-    });
-    return { response, text: await response.text().catch(this.#lost) };
   }
 
   async #send(path: string, init: RequestInit): Promise<Response> {

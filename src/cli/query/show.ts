@@ -15,7 +15,15 @@ import { canonicalId } from '../../run/time.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, inShellQuotes, timeText, visibleLines } from '../terminal-text.ts';
-import { cachedText, drawTree, durationOf, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
+import {
+  cachedText,
+  dollarsText,
+  drawTree,
+  durationOf,
+  type TreeOptions,
+  tokensText,
+  treeOptionsFor,
+} from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
@@ -149,19 +157,17 @@ async function runText(view: View, given: RunDetails): Promise<string> {
   return [head, ...(await contentsOf(view, records))].join('\n\n');
 }
 
-const DOLLARS = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumSignificantDigits: 4 });
-
 export function costText({ usage, price_table: table, no_cost: reason }: RunDetails): string | undefined {
   const cost = usage?.total_cost;
   if (cost === undefined) return reason && `unknown: ${reason}`;
-  return `${DOLLARS.format(cost)} (${table === undefined ? 'reported by the run' : `by ${table}`})`;
+  return `${dollarsText(cost)} (${table === undefined ? 'reported by the run' : `by ${table}`})`;
 }
 
 /** Formats what caching did, for example `90 % cached (9000 tokens), saved $0.0405`. */
 function cacheText({ usage }: RunDetails): string | undefined {
   const { cached_tokens: cached, cache_savings: savings } = usage ?? {};
   const texts = [cached === undefined ? undefined : `${cachedText(usage)} (${counted(cached, 'token')})`];
-  if (savings !== undefined) texts.push(`${savings < 0 ? 'lost' : 'saved'} ${DOLLARS.format(Math.abs(savings))}`);
+  if (savings !== undefined) texts.push(`${savings < 0 ? 'lost' : 'saved'} ${dollarsText(Math.abs(savings))}`);
   return texts.flatMap((text) => text ?? []).join(', ') || undefined;
 }
 

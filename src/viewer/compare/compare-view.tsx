@@ -45,6 +45,7 @@ export default function CompareView(): JSX.Element {
   const [before, after] = value;
   return (
     <section class="column" aria-label="Comparison of two runs">
+      <h1 class="unseen">Comparison of two runs</h1>
       <header class="line compare-head">
         <BackButton />
         <Side run={before} sign="−" />

@@ -1,7 +1,9 @@
 import type { GroupKey, SortKey } from '../../receiver/domain/query.ts';
 import { isGroupKey, SORT_KEYS } from '../../receiver/domain/query-keys.ts';
 
-export type View = 'traces' | 'runs' | 'threads' | 'users' | 'statistics' | 'compare' | 'rerun';
+const VIEWS = ['traces', 'runs', 'threads', 'users', 'statistics', 'compare', 'rerun'] as const;
+
+export type View = (typeof VIEWS)[number];
 
 /** The part of the page state that is stored in the URL. */
 export interface Address {
@@ -20,8 +22,6 @@ export interface Address {
   /** Id of the first run in a comparison. */
   readonly base?: string | undefined;
 }
-
-const VIEWS: readonly View[] = ['traces', 'runs', 'threads', 'users', 'statistics', 'compare', 'rerun'];
 
 /**
  * Parses the query string of the URL. Replaces unknown values with defaults, so that old links still work. The fields have

@@ -25,7 +25,8 @@ export function toggle(option: Signal<boolean>): void {
   option.value = !option.value;
 }
 
-export const split: Signal<number> = preference('split', (text) => Number(text ?? 54));
+/** Width of the tree of a trace, in percent. */
+export const split: Signal<number> = preference('split', (text) => Number(text) || 54);
 
 /** Ids of the columns that each list shows, separated by commas. If the text is empty, the default columns are shown. */
 export const columnIds: Readonly<Record<'traces' | 'runs', Signal<string>>> = {

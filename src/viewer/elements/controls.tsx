@@ -161,35 +161,15 @@ export function Section({ title, note, controls, children }: SectionProps): JSX.
   );
 }
 
-export function Pairs(props: {
-  pairs: readonly (readonly [name: string, value: ComponentChildren])[];
-  class?: string;
-}) {
+export type Pair = readonly [name: string, value: ComponentChildren, title?: string | undefined];
+
+export function Pairs(props: { pairs: readonly Pair[]; class?: 'pairs text-fields' | 'facts' }): JSX.Element {
   return (
-    <dl class={`pairs ${props.class ?? ''}`}>
-      {props.pairs.map(([name, value]) => (
-        <div key={name}>
+    <dl class={props.class ?? 'pairs'}>
+      {props.pairs.map(([name, value, title]) => (
+        <div key={name} title={title}>
           <dt>{visibleText(name)}</dt>
           <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
-}
-
-export interface Fact {
-  readonly name: string;
-  readonly value: ComponentChildren;
-  readonly title?: string;
-}
-
-export function Facts({ facts }: { facts: readonly Fact[] }): JSX.Element {
-  return (
-    <dl class="facts">
-      {facts.map((fact) => (
-        <div key={fact.name} title={fact.title}>
-          <dt>{fact.name}</dt>
-          <dd>{fact.value}</dd>
         </div>
       ))}
     </dl>

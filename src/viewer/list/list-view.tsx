@@ -5,7 +5,7 @@ import { api } from '../data/api.ts';
 import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address, compare, go } from '../data/navigation.ts';
 import { columnIds } from '../data/preferences.ts';
-import { Link, Problem } from '../elements/controls.tsx';
+import { Button, Link, Problem } from '../elements/controls.tsx';
 import { costFigure, countFigure, plural, useNow } from '../elements/figures.ts';
 import { Icon, OUTCOMES, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
@@ -78,10 +78,13 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
     <>
       {(unseen > 0 || list.isBehind.value) && (
         <p class="arrived" role="status">
-          <button type="button" class="button" onClick={() => element.current?.scrollTo({ top: 0 })}>
-            <Icon name="up" />{' '}
-            {list.isBehind.value ? `Many new ${view}` : plural(unseen, view === 'traces' ? 'new trace' : 'new run')}
-          </button>
+          <Button
+            icon="up"
+            text={
+              list.isBehind.value ? `Many new ${view}` : plural(unseen, view === 'traces' ? 'new trace' : 'new run')
+            }
+            onClick={() => element.current?.scrollTo({ top: 0 })}
+          />
         </p>
       )}
       <div

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { parametersOf, toolsOf } from '../../services/call-settings.ts';
-import { CopyButton, Facts } from '../elements/controls.tsx';
+import { CopyButton, type Pair, Pairs } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
 import { visibleText } from '../elements/visible-text.ts';
 import { callCodeOf } from './call-code.ts';
@@ -18,11 +18,11 @@ export function CallSettings({ run, inputs }: { run: RunDetails; inputs: unknown
   const isShort = (value: unknown): boolean => typeof value !== 'object';
   const facts = entries
     .filter(([, value]) => isShort(value))
-    .map(([name, value]) => ({ name: visibleText(name), value: visibleText(`${value}`) }));
+    .map(([name, value]): Pair => [name, visibleText(`${value}`)]);
   if (entries.length === 0 && tools.length === 0 && code === undefined) return null;
   return (
     <div class="settings">
-      {facts.length > 0 && <Facts facts={facts} />}
+      {facts.length > 0 && <Pairs class="facts" pairs={facts} />}
       {tools.length > 0 && (
         <details>
           <summary>

@@ -144,7 +144,7 @@ function TextFields({ fields, facts }: { fields: Fields; facts: readonly string[
     <>
       {facts.length > 0 && <p class="note small">{visibleText(facts.join(' · '))}</p>}
       <Pairs
-        class="text-fields"
+        class="pairs text-fields"
         pairs={Object.entries(fields)
           .slice(0, TEXT_FIELDS_MAX)
           .map(([key, value]) => [

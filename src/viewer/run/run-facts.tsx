@@ -4,7 +4,7 @@ import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { isInternalShown, toggle } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
-import { type Fact, Facts, Link, Pairs, Toggle } from '../elements/controls.tsx';
+import { Link, type Pair, Pairs, Toggle } from '../elements/controls.tsx';
 import {
   cachedShare,
   costFigure,
@@ -36,35 +36,23 @@ export function RunFacts({ run, isTrace }: { run: RunDetails; isTrace: boolean }
     <span class="note">{`${countFigure(input_tokens)} in, ${countFigure(output_tokens)} out`}</span>
   );
   const tokens = total_tokens !== undefined && [countFigure(total_tokens), split];
-  const facts: readonly Fact[] = [
-    { name: 'Model', value: visibleText(run.model ?? '') },
-    { name: 'Tokens', value: tokens, title: usageTitle(usage) },
-    {
-      name: 'Cost',
-      value: total_cost === undefined ? no_cost && `unknown: ${visibleText(no_cost)}` : costFigure(total_cost),
-      // A saved trace does not say where a cost comes from.
-      title:
-        no_cost ?? (saved ? '' : price_table === undefined ? 'reported by the run' : `calculated with ${price_table}`),
-    },
-    { name: 'Cached', value: cachedShare(usage), title: usageTitle(usage) },
-    { name: 'First token', value: firstTokenOf(run) },
-    {
-      name: isPending ? 'Running for' : 'Latency',
-      value: (!isTrace || isPending) && latencyOf(run, nowMs),
-      title: isPending ? 'until now' : `ended ${run.end_time}`,
-    },
-    { name: 'Start', value: !isTrace && exact(start_time).slice(11), title: exact(start_time) },
-    {
-      name: 'User',
-      value: user && <Link to={{ view: 'users', filter: condition('user', user) }}>{visibleText(user)}</Link>,
-    },
-    { name: 'Thread', value: thread && <Link to={{ view: 'threads', thread }}>{visibleText(thread)}</Link> },
-    {
-      name: 'Tags',
-      value: tags.length > 0 && tags.map((tag) => <FilterLink key={tag} added={condition('tag', tag)} value={tag} />),
-    },
+  const cost = total_cost === undefined ? no_cost && `unknown: ${visibleText(no_cost)}` : costFigure(total_cost);
+  const origin = price_table === undefined ? 'reported by the run' : `calculated with ${price_table}`;
+  const latency = (!isTrace || isPending) && latencyOf(run, nowMs);
+  const facts: readonly Pair[] = [
+    ['Model', visibleText(run.model ?? '')],
+    ['Tokens', tokens, usageTitle(usage)],
+    // A saved trace does not say where a cost comes from.
+    ['Cost', cost, no_cost ?? (saved ? '' : origin)],
+    ['Cached', cachedShare(usage), usageTitle(usage)],
+    ['First token', firstTokenOf(run)],
+    isPending ? ['Running for', latency, 'until now'] : ['Latency', latency, `ended ${run.end_time}`],
+    ['Start', !isTrace && exact(start_time).slice(11), exact(start_time)],
+    ['User', user && <Link to={{ view: 'users', filter: condition('user', user) }}>{visibleText(user)}</Link>],
+    ['Thread', thread && <Link to={{ view: 'threads', thread }}>{visibleText(thread)}</Link>],
+    ['Tags', tags.length > 0 && tags.map((tag) => <FilterLink key={tag} added={condition('tag', tag)} value={tag} />)],
   ];
-  return <Facts facts={facts.filter(({ value }) => value)} />;
+  return <Pairs class="facts" pairs={facts.filter(([, value]) => value)} />;
 }
 
 /** Shows a run's metadata with a filter link for each value, and the other fields in `extra`. */

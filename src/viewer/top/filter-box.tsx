@@ -16,7 +16,7 @@ import { FilterModel } from './filter-model.ts';
 export function FilterRow(): JSX.Element {
   const model = useMemo(() => new FilterModel(), []);
   useEffect(() => () => model.projects.close(), [model]);
-  const { filter, project } = address.value;
+  const { view, filter, project } = address.value;
   return (
     <div class="filter-row">
       <ProjectSelect projects={model.projects.value.value?.items ?? []} />
@@ -25,7 +25,9 @@ export function FilterRow(): JSX.Element {
       )}
       <Menu name="Time" icon="time" value={nameOfRange(rangeIn(filter))} panel={<TimePanel />} />
       <FilterBox model={model} />
-      <ListMenus />
+      <Menu name="Views" icon="views" panel={<ViewsPanel />} />
+      {(view === 'traces' || view === 'runs') && <Menu name="Columns" icon="columns" panel={<ColumnsPanel />} />}
+      <Menu name="Download" icon="download" panel={<DownloadPanel />} />
     </div>
   );
 }
@@ -119,17 +121,6 @@ function Chip({ term, edit, remove }: { term: FilterTerm; edit: () => void; remo
       {term.problem !== undefined && <span class="unseen">{term.problem}</span>}
       <Button icon="close" class="" onClick={remove} aria-label={`Remove ${text}`} />
     </span>
-  );
-}
-
-function ListMenus(): JSX.Element {
-  const { view } = address.value;
-  return (
-    <>
-      <Menu name="Views" icon="views" panel={<ViewsPanel />} />
-      {(view === 'traces' || view === 'runs') && <Menu name="Columns" icon="columns" panel={<ColumnsPanel />} />}
-      <Menu name="Download" icon="download" panel={<DownloadPanel />} />
-    </>
   );
 }
 

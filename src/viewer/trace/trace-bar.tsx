@@ -139,10 +139,13 @@ function Outcome({ model }: { model: TraceModel }): JSX.Element | null {
   const text = innermostMessage(failed.error ?? error ?? `${failed.name} failed`);
   const title = `${outcome === 'error' ? 'error' : `${trace?.errors} failed below`}: ${visibleText(text)}`;
   return (
-    <button type="button" class={`status pill status-${outcome}`} title={title} onClick={() => model.select(failed.id)}>
-      <Icon name={outcome} />
-      <span class="clip">{title}</span>
-    </button>
+    <Button
+      icon={outcome}
+      text={<span class="clip">{title}</span>}
+      class={`status pill status-${outcome}`}
+      title={title}
+      onClick={() => model.select(failed.id)}
+    />
   );
 }
 

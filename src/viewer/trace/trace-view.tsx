@@ -94,11 +94,10 @@ function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element
 const SPLIT_MIN = 20;
 const SPLIT_MAX = 80;
 const SPLIT_STEP = 4;
-const SPLIT_DEFAULT = 54;
 
 /** Movable divider between the tree and the panel. */
 function Splitter(): JSX.Element {
-  const percent = Number.isFinite(split.value) ? split.value : SPLIT_DEFAULT;
+  const percent = split.value;
   useLayoutEffect(() => {
     document.documentElement.style.setProperty('--split', `${percent}%`);
   }, [percent]);
