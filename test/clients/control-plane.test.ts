@@ -4,8 +4,8 @@ import { ControlPlane } from '#src/clients/control-plane/control-plane.ts';
 import type { Deployment } from '#src/clients/control-plane/deployment.ts';
 import { InvalidRequestError, InvalidResponseError } from '#src/clients/errors.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
-import { recordRuns } from '#src/testing.ts';
 import { serve } from '../http/server.ts';
+import { record } from '../instrument/recorder.ts';
 import { API_KEY, broken, count, GIT, json, makeDeployment, setUp, TENANT, text } from './control-plane-set-up.ts';
 import { thrownBy } from './make-api.ts';
 
@@ -286,8 +286,7 @@ describe('a client', () => {
 
 it('a call within a run is recorded as a child run without secret values', async () => {
   const { client } = await setUp();
-  const recorded = recordRuns();
-  onTestFinished(() => recorded.stop());
+  const recorded = record();
   const outer = startRun({ name: 'deploy' });
   const sidecars = [{ name: 'proxy', image: 'p', env: [{ name: 'LEVEL', value: 'hunter3-hunter3' }] }];
   const made = await withRun(outer, async (): Promise<Deployment> => {

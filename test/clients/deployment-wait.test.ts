@@ -1,9 +1,9 @@
 import { getEventListeners } from 'node:events';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Revision, RevisionError } from '#src/clients/control-plane/revision.ts';
 import { ControlPlane } from '#src/clients.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
-import { recordRuns } from '#src/testing.ts';
+import { record } from '../instrument/recorder.ts';
 import { broken, count, json, makeDeployment, never, setUp, text } from './control-plane-set-up.ts';
 import { thrownBy } from './make-api.ts';
 
@@ -268,8 +268,7 @@ it('a redeployment with a wait waits for the earlier revision if the service bui
 
 it('a wait is recorded as one run, with the changing calls as child runs', async () => {
   const { client } = await setUp();
-  const recorded = recordRuns();
-  onTestFinished(() => recorded.stop());
+  const recorded = record();
   const secrets = [{ name: 'KEY', value: 'hunter2-hunter2' }];
   const sidecars = [{ name: 'proxy', image: 'p', env: [{ name: 'LEVEL', value: 'hunter2-hunter3' }] }];
   const deployment = makeDeployment({ secrets, source_config: { resource_spec: { sidecars } } });

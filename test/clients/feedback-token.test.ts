@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   createFeedbackToken,
   createFeedbackTokens,
@@ -8,8 +8,8 @@ import {
   submitFeedback,
 } from '#src/clients.ts';
 import { startRun, withRun } from '#src/index.ts';
-import { recordRuns } from '#src/testing.ts';
 import { serve } from '../http/server.ts';
+import { record } from '../instrument/recorder.ts';
 import { makeRun, part, ROOT as RUN, sendParts, start } from '../receiver/wire.ts';
 import { thrownBy } from './make-api.ts';
 
@@ -136,8 +136,7 @@ test('an error response is an ApiError without the key', async () => {
 });
 
 test('a call within a run is recorded with its request, but without the URLs', async () => {
-  const recorded = recordRuns();
-  onTestFinished(() => recorded.stop());
+  const recorded = record();
   const { url } = await serve((_, response) => response.end(JSON.stringify(TOKEN)));
   await withRun(startRun({ name: 'outer' }), () => createFeedbackToken({ runId: RUN, key: 'a' }, { url }));
   const run = recorded.run('createFeedbackToken');

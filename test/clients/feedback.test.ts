@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { FeedbackError, type FeedbackSubmission, feedbackLink, submitFeedback } from '#src/clients.ts';
 import { startRun, withRun } from '#src/index.ts';
-import { recordRuns } from '#src/testing.ts';
 import { serve } from '../http/server.ts';
+import { record } from '../instrument/recorder.ts';
 import { thrownBy } from './make-api.ts';
 
 const TOKEN = '0193b3a0-2222-7000-8000-00000000000f';
@@ -184,8 +184,7 @@ describe('submitFeedback', () => {
   });
 
   test('is recorded within a run, without the URL', async () => {
-    const recorded = recordRuns();
-    onTestFinished(() => recorded.stop());
+    const recorded = record();
     const { url } = await serve((_, response) => response.end('{}'));
     await withRun(startRun({ name: 'outer' }), () => submitFeedback(url + PATH, { score: 1 }));
     expect(recorded.run('submitFeedback')).toMatchObject({ run_type: 'tool', inputs: { score: 1 }, outputs: {} });

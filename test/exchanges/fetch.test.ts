@@ -6,7 +6,7 @@ import { Ollama } from 'ollama';
 import { expect, onTestFinished, test } from 'vitest';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { record } from '../instrument/recorder.ts';
-import { chunksOf, onlyRun } from '../integrations/local-openai.ts';
+import { chunksOf, onlyRun, recordWithFetch } from '../integrations/local-openai.ts';
 import { ANSWER, type Exchange, exchangeOf, type Format, PIXEL } from './exchange.ts';
 import { generateContent } from './gemini.ts';
 import { mistral } from './mistral.ts';
@@ -16,8 +16,7 @@ import { exchanges, formats, rows } from './table.ts';
 
 async function recorded(exchange: Exchange, isStreamed: boolean, call: () => unknown) {
   await serve(exchange, isStreamed);
-  onTestFinished(recordFetch());
-  const recorder = record();
+  const recorder = recordWithFetch();
   await call();
   expectRun(onlyRun(recorder.runs), exchange, isStreamed);
 }
@@ -95,8 +94,7 @@ test.each<[string, Format, string?]>([
   const started = format.events(ANSWER, {}).slice(0, 3);
   const exchange = exchangeOf(format, { title, events: last ? started : [...started, format.error[0]] });
   await serve(exchange, true, { staysOpen: true, last });
-  onTestFinished(recordFetch());
-  const recorder = record();
+  const recorder = recordWithFetch();
   const reader = (await fetch(exchange.url, { method: 'POST', body: JSON.stringify(format.body) })).body?.getReader();
   for (let text = ''; !text.includes('too much'); ) text += new TextDecoder().decode((await reader?.read())?.value);
   expect(onlyRun(recorder.runs)).toMatchObject({ error: format.error[1], end_time: expect.any(String) });
@@ -128,8 +126,7 @@ test.each(
 test('an interaction in the background is not recorded', async () => {
   const exchange = exchanges.find(({ name }) => name === 'gemini.interactions') as Exchange;
   await serve(exchange, false);
-  onTestFinished(recordFetch());
-  const recorder = record();
+  const recorder = recordWithFetch();
   const body = JSON.stringify({ ...exchange.body, background: true });
   await (await fetch(exchange.url, { method: 'POST', body })).json();
   expect(recorder.runs).toEqual([]);

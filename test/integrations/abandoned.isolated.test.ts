@@ -1,9 +1,8 @@
 // A call whose result nobody can read any more ends its run after the result is collected.
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
+import { describe, expect, test } from 'vitest';
 import { record } from '../instrument/recorder.ts';
 import { collectAll, collectUntil } from '../support/garbage.ts';
-import { chunksOf, localModel } from './local-openai.ts';
+import { chunksOf, localModel, recordWithFetch } from './local-openai.ts';
 import { type Client, type Sdk, sdks } from './sdks.ts';
 
 const programs: Readonly<Record<string, (sdk: Sdk, client: Client) => Promise<unknown>>> = {
@@ -20,8 +19,7 @@ const programs: Readonly<Record<string, (sdk: Sdk, client: Client) => Promise<un
 };
 
 test('a run of `fetch` is interrupted after the application drops the response', async () => {
-  const recorder = record();
-  onTestFinished(recordFetch());
+  const recorder = recordWithFetch();
   const { url } = await localModel();
   await (async () => {
     const init = { method: 'POST', body: '{"model":"small","messages":[]}' };

@@ -19,26 +19,24 @@ import { wrapAnthropic } from '#src/integrations/anthropic/client.ts';
 import { recordedFetch, recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
-import { record, treeOf } from '../instrument/recorder.ts';
+import { treeOf } from '../instrument/recorder.ts';
 import { listenInTest } from '../support/listen-in-test.ts';
 import type { LocalModel } from '../support/local-model/server.js';
 import { logLines } from '../support/log-lines.ts';
 import { readsInside } from '../support/reads-inside.ts';
-import { bareClient, chunksOf, localModel, onlyRun, tea } from './local-openai.ts';
+import { bareClient, chunksOf, localModel, onlyRun, recordWithFetch, tea } from './local-openai.ts';
 import { sdks } from './sdks.ts';
 import { events, json, serveWire, type WireResponse } from './wire-server.ts';
 
 async function recorded() {
-  const recorder = record();
-  onTestFinished(recordFetch());
+  const recorder = recordWithFetch();
   const model = await localModel();
   return { recorder, model, client: bareClient(model, { maxRetries: 0 }), only: () => onlyRun(recorder.runs) };
 }
 
 /** Sends a chat completion with `fetch`, and returns the response and the recorder. */
 async function fetched(wire: WireResponse, init: object = {}, path = '/v1/chat/completions') {
-  const recorder = record();
-  onTestFinished(recordFetch());
+  const recorder = recordWithFetch();
   const url = (await serveWire(wire)) + path;
   const response = await fetch(url, { ...post, ...init });
   return { response, recorder, only: () => onlyRun(recorder.runs) };
@@ -62,8 +60,7 @@ describe('a chat completion', () => {
   });
 
   test('fails with the error of the connection', async () => {
-    const recorder = record();
-    onTestFinished(recordFetch());
+    const recorder = recordWithFetch();
     const url = await listenInTest(createServer((_, response) => response.destroy()));
     const call = fetch(`${url}/v1/chat/completions`, post);
     await expect(call).rejects.toThrow('fetch failed');
@@ -72,8 +69,7 @@ describe('a chat completion', () => {
 });
 
 test('an abort with an own reason cancels the request, with its text so far, and its caller, and no other trace', async () => {
-  const recorder = record();
-  onTestFinished(recordFetch());
+  const recorder = recordWithFetch();
   const url = await serveWire({ ...events(delta('A ')), staysOpen: true });
   const controller = new AbortController();
   const stopped = new Error('enough');
@@ -254,8 +250,7 @@ describe('the body of a response', () => {
     const headers = { 'content-type': 'text/event-stream' };
     vi.stubGlobal('fetch', async () => new Response(new ReadableStream({ pull }, { highWaterMark: 0 }), { headers }));
     const untraced = await pullsOf();
-    const recorder = record();
-    onTestFinished(recordFetch());
+    const recorder = recordWithFetch();
     expect(await pullsOf()).toBe(untraced);
     expect(onlyRun(recorder.runs)).toMatchObject({ extra: { metadata: { end_reason: 'cancelled' } } });
   });
@@ -268,8 +263,7 @@ describe('the body of a response', () => {
     const headers = { 'content-type': 'text/event-stream' };
     const body = ReadableStream.from(parts.map((part) => new TextEncoder().encode(part)));
     vi.stubGlobal('fetch', async () => new Response(body, { headers }));
-    const recorder = record();
-    onTestFinished(recordFetch());
+    const recorder = recordWithFetch();
     const branch = branchOf(await fetch('http://localhost/v1/chat/completions', post));
     for await (const _ of branch as AsyncIterable<unknown>) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -379,8 +373,7 @@ describe('a request', () => {
     ['a Request', (url) => fetch(new Request(url, post))],
   ];
   test.each(same)('is recorded if it is passed as %s', async (_title, send) => {
-    const recorder = record();
-    onTestFinished(recordFetch());
+    const recorder = recordWithFetch();
     const url = await serveWire(json(completion));
     const call = traceable(async () => (await send(`${url}/v1/chat/completions`)).json(), { name: 'outer' });
     expect(await call()).toEqual(completion);
@@ -390,17 +383,15 @@ describe('a request', () => {
 
   test('to a known service with an unreadable body is recorded and marked', async () => {
     const lines = logLines();
-    const recorder = record();
     vi.stubGlobal('fetch', async () => Response.json(completion));
-    onTestFinished(recordFetch());
+    const recorder = recordWithFetch();
     await (await fetch('https://api.openai.com/v1/chat/completions', { method: 'POST', body: 'text' })).json();
     expect(onlyRun(recorder.runs)).toMatchObject({ outputs: drink, extra: { metadata: { unreadable: 'request' } } });
     expect(lines).toHaveLength(1);
   });
 
   test('of the library itself is not recorded', async () => {
-    const recorder = record();
-    onTestFinished(recordFetch());
+    const recorder = recordWithFetch();
     const client = new FetchClient({
       endpoint: new URL(await serveWire(json({}))),
       requestTimeoutMs: 5_000,
@@ -416,8 +407,7 @@ describe('a request', () => {
   });
 
   test('keeps keys out of the record', async () => {
-    const recorder = record();
-    onTestFinished(recordFetch());
+    const recorder = recordWithFetch();
     const url = await serveWire(json(completion));
     const headers = { authorization: 'Bearer key-1234567', 'x-api-key': 'key-1234567' };
     const init = { method: 'POST', headers, body: JSON.stringify(ask) };
@@ -555,10 +545,9 @@ describe('the recording', () => {
   });
 
   test('returns the result of a mock that is not a Response', async () => {
-    const recorder = record();
     const result = { ok: true, status: 200, json: async () => completion };
     vi.stubGlobal('fetch', async () => result);
-    onTestFinished(recordFetch());
+    const recorder = recordWithFetch();
     const response = await fetch('http://localhost/v1/chat/completions', post);
     expect(response).toBe(result);
     expect(await response.json()).toBe(completion);

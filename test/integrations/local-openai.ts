@@ -1,5 +1,6 @@
 import OpenAI, { type ClientOptions } from 'openai';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
@@ -31,6 +32,12 @@ export async function tracedClient(options?: ClientOptions) {
   const model = await localModel();
   const client = wrapOpenAI(bareClient(model, options));
   return { client, model, recorder, only: () => onlyRun(recorder.runs) };
+}
+
+/** Records the runs of the test, also of its model calls with `fetch`. */
+export function recordWithFetch() {
+  onTestFinished(recordFetch());
+  return record();
 }
 
 export function onlyRun<Recorded extends RunRecord>(runs: readonly Recorded[]): Recorded {

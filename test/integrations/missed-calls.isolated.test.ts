@@ -9,7 +9,7 @@ import { traceable } from '#src/index.ts';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { warnOfMissedCalls } from '#src/register/missed-calls.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
-import { recordRuns } from '#src/testing.ts';
+import { record } from '../instrument/recorder.ts';
 import { inSpan, setUp } from '../otel/set-up.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -34,8 +34,7 @@ async function send(url: string, headers: Record<string, string> = {}, method = 
 }
 
 function warnings() {
-  const recorder = recordRuns();
-  onTestFinished(() => recorder.stop());
+  record();
   return logLines('warn');
 }
 

@@ -1,12 +1,12 @@
 // What `runspan/register` keeps of a program that crashes or exits.
 import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from '../support/folders.ts';
-import { ingestServer, type Reply } from '../support/ingest-server.ts';
+import { expect, test } from 'vitest';
+import { ingestServerInTest, type Reply } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { moduleText, runNode } from '../support/program.ts';
 import { filesBelow } from '../support/spool.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { localModel } from './local-openai.ts';
 
 /** Defines `ask`, which calls a model, and `delivered`, which resolves when the next request with runs has ended. */
@@ -29,17 +29,15 @@ const SET_UP = `
 
 /** A user with an empty home folder, who starts programs one after another. They send their runs to one service. */
 async function user(reply?: () => Reply) {
-  const [model, server] = await Promise.all([localModel(), ingestServer(reply)]);
-  onTestFinished(() => server.close());
-  const home = temporaryFolder();
-  onTestFinished(() => home.remove());
+  const [model, server] = await Promise.all([localModel(), ingestServerInTest(reply)]);
+  const home = testFolder();
   return {
-    home: home.path,
+    home,
     url: server.url,
-    files: () => filesBelow(home.path),
+    files: () => filesBelow(home),
     start: (program: string, env: Readonly<Record<string, string>> = {}) =>
       runNode(['--import', 'runspan/register', ...moduleText(SET_UP + program)], {
-        HOME: home.path,
+        HOME: home,
         RUNSPAN_ENDPOINT: server.url,
         MODEL: model.url,
         ...env,

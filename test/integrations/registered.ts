@@ -1,7 +1,6 @@
-import { onTestFinished } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { type Ended, startProgram } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { localModel } from './local-openai.ts';
 
 export interface Registered extends Ended {
@@ -19,8 +18,7 @@ export async function registered(
   env: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): Promise<Registered> {
-  const [model, receiver] = await Promise.all([localModel(), createReceiver()]);
-  onTestFinished(() => receiver.close());
+  const [model, receiver] = await Promise.all([localModel(), startReceiver()]);
   const given = { RUNSPAN_ENDPOINT: '<receiver>', MODEL: model.url, ...env };
   const entries = Object.entries(given).map(([name, value]) => [name, value.replace('<receiver>', receiver.url)]);
   const ended = await startProgram(command, Object.fromEntries(entries), cwd).ended;

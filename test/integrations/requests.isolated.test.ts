@@ -29,7 +29,6 @@ import {
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
-import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { outlineOf, type RunRecorder, recordRuns } from '#src/testing.ts';
 import { record } from '../instrument/recorder.ts';
@@ -208,8 +207,7 @@ test('model calls through fetch are below their request', async () => {
   const body = JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Tea' }] });
   const url = `${model}/v1/chat/completions`;
   const init = { method: 'POST', body, headers: { 'content-type': 'application/json' } };
-  const stop = recordFetch();
-  onTestFinished(stop);
+  onTestFinished(recordFetch());
   const { outline, recorder } = await recordedBy(async () => {
     await (await fetch(url, init)).json();
     await (await fetch(new Request(url, init))).json();
@@ -621,12 +619,11 @@ describe('with OpenTelemetry', () => {
 });
 
 test('requests to a receiver in the same process record nothing', async () => {
-  const receiver = await createReceiver();
+  const receiver = await startReceiver();
   const exporter = createExporter({ endpoint: receiver.url });
   const recorder = record();
   await withExporter(exporter, () => answer('x'));
   await exporter.close();
-  await receiver.close();
   expect(recorder.runs).toEqual([]);
   expect(exporter.stats()).toMatchObject({ created: 1, sent: 1 });
 });

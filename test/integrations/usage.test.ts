@@ -22,22 +22,25 @@ const counts = (input_tokens: number, output_tokens: number, total_tokens = inpu
 });
 const message = { input_tokens: 7, output_tokens: 1, cache_read_input_tokens: 4 };
 
-/** The usage of one call as each way of recording reports it: an application, three SDKs, and spans. */
-function everyUsage(input: number, output: number, total: number | undefined, read: number, written: number) {
+/** The metadata of a run whose application reports this usage. */
+function metadataWith(usage: UsageMetadata) {
   const recorder = record();
   const run = startRun({ name: 'call', runType: 'llm' });
-  run.set({
-    usage: {
+  run.set({ usage });
+  run.end();
+  return recorder.runs[0]?.extra?.metadata;
+}
+
+/** The usage of one call as each way of recording reports it: an application, three SDKs, and spans. */
+function everyUsage(input: number, output: number, total: number | undefined, read: number, written: number) {
+  const ofSpan = (attributes: Attributes) => mapped(attributes).metadata.usage_metadata;
+  return {
+    application: metadataWith({
       input_tokens: input,
       output_tokens: output,
       ...(total !== undefined && { total_tokens: total }),
       input_token_details: { cache_read: read, cache_creation: written },
-    },
-  });
-  run.end();
-  const ofSpan = (attributes: Attributes) => mapped(attributes).metadata.usage_metadata;
-  return {
-    application: recorder.runs[0]?.extra?.metadata?.usage_metadata,
+    })?.usage_metadata,
     openai: openai({
       prompt_tokens: input,
       completion_tokens: output,
@@ -145,11 +148,8 @@ test.each([1_000_000_001, 1e21, -1, 1.5])('the token count %s of a service is re
 test.each([1_000_000_001, 1e21, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
   'the token count %s of an application is refused',
   (invalid) => {
-    const recorder = record();
-    const run = startRun({ name: 'call', runType: 'llm' });
-    run.set({ usage: { ...alone, output_tokens: invalid, output_token_details: { audio: invalid } } });
-    run.end();
-    expect(recorder.runs[0]?.extra?.metadata?.usage_metadata).toEqual(alone);
+    const usage = { ...alone, output_tokens: invalid, output_token_details: { audio: invalid } };
+    expect(metadataWith(usage)?.usage_metadata).toEqual(alone);
   },
 );
 
@@ -161,9 +161,5 @@ test.each([
   [{}, { usage_metadata: counts(3, 5) }],
   [{ total_tokens: 9 }, { usage_metadata: counts(3, 5, 9), usage_check: '3 input + 5 output tokens, but 9 in total' }],
 ])('usage of an application with %j gets a total, or a text if the total differs', (total, expected) => {
-  const recorder = record();
-  const run = startRun({ name: 'call', runType: 'llm' });
-  run.set({ usage: { input_tokens: 3, output_tokens: 5, ...total } });
-  run.end();
-  expect(recorder.runs[0]?.extra?.metadata).toMatchObject(expected);
+  expect(metadataWith({ input_tokens: 3, output_tokens: 5, ...total })).toMatchObject(expected);
 });

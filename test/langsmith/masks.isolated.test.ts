@@ -16,6 +16,7 @@ import { ingestServer, ingestServerInTest } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { filesBelow } from '../support/spool.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const SECRET = 'hunter2';
 type Mask = (values: Record<string, unknown>) => unknown;
@@ -285,12 +286,11 @@ describe('a mask that does not return in time', () => {
 
   test('is written to disk without the content by `close`', async () => {
     const server = await ingestServerInTest(() => ({ status: 503 }));
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    const exporter = configure({ endpoint: server.url, durability: 'spill', spoolDir: folder.path });
+    const folder = testFolder();
+    const exporter = configure({ endpoint: server.url, durability: 'spill', spoolDir: folder });
     await traceable(() => SECRET, { name: 'late', client: new Client({ hideOutputs: masks.never as never }) })();
     await exporter.close({ timeoutMs: 10 });
-    const files = filesBelow(folder.path).map((path) => readFileSync(join(folder.path, path), 'latin1'));
+    const files = filesBelow(folder).map((path) => readFileSync(join(folder, path), 'latin1'));
     expect(files.join('')).toContain('end_time');
     expect(files.join('')).not.toContain(SECRET);
   });

@@ -1,17 +1,14 @@
 // Runs as the spans of OTLP. Expected attributes are those of the GenAI conventions 0.1.0 and of OpenInference.
-import { trace } from '@opentelemetry/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { fromHeaders, startRun, toHeaders, traceable, withRun } from '#src/index.ts';
 import type { OtlpSpan } from '#src/otel/otlp/otlp-span.ts';
-import { jsonEncoding, protobufEncoding, SpanGroups, sentRecord } from '#src/otel/otlp/traces.ts';
+import { SpanGroups, sentRecord } from '#src/otel/otlp/traces.ts';
 import { finishedRun } from '#src/receiver/ingest/finished-run.ts';
-import { readProtobufRequest } from '#src/receiver/ingest/otlp-protobuf.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { type RunRecorder, recordRuns } from '#src/testing.ts';
 import { bareSpan } from '../support/bare-span.ts';
 import { cases } from '../support/campaign.ts';
-import { codePoint } from '../support/code-point.ts';
 import { inSpan, nest, setUp } from './set-up.ts';
 
 const ROOT = '0193b3a0-1111-7000-8000-000000000001';
@@ -354,61 +351,3 @@ test('an error is the status and an event', () => {
     'runspan.error': true,
   });
 });
-
-test('a span that becomes a run and a span again keeps its kind, status, scope, links and events', async () => {
-  const { tracer, recorder } = setUp();
-  const linked = { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 };
-  const options = { kind: 2, links: [{ context: linked, attributes: { a: 1 } }] };
-  tracer.startActiveSpan('GET /', options, (span) => {
-    expect(trace.getActiveSpan()).toBe(span);
-    span.addEvent('retry', { attempt: 1 });
-    span.setStatus({ code: 1 }).end();
-  });
-  const [group] = groupsOf(...recorder.runs).all;
-  expect(group).toMatchObject({
-    scope: { name: 'test', version: '1.2.3' },
-    spans: [{ name: 'GET /', kind: 3, statusCode: 1, links: [{ traceId: linked.traceId, spanId: linked.spanId }] }],
-  });
-  expect(group?.spans[0]?.events.map(({ name, attributes }) => [name, ...attributes])).toEqual([
-    ['retry', ['attempt', 1]],
-  ]);
-});
-
-test('protobuf and JSON contain the same for any run', async () => {
-  const value = fc.oneof(
-    fc.string({ unit: codePoint, maxLength: 200 }),
-    fc.integer(),
-    fc.double(),
-    fc.boolean(),
-    fc.maxSafeInteger(),
-  );
-  const metadata = fc.dictionary(fc.string({ unit: 'grapheme', maxLength: 60 }), value, { maxKeys: 5 });
-  const long = fc.constantFrom(0, 20, 2_000, 20_000).map((length) => 'ü€x'.repeat(length));
-  await fc.assert(
-    fc.asyncProperty(
-      metadata,
-      fc.array(fc.string(), { maxLength: 3 }),
-      fc.option(fc.string()),
-      long,
-      async (given, tags, error, text) => {
-        const run = recordOf({ tags, inputs: { text }, extra: { metadata: given }, ...(error !== null && { error }) });
-        const { all } = groupsOf(run, recordOf({ events: [{ name: 'e', time: run.start_time, kwargs: given }] }));
-        const bytes = Buffer.concat(
-          protobufEncoding.join([protobufEncoding.encode(all.slice(0, 1)), protobufEncoding.encode(all.slice(1))]),
-        );
-        const json = Buffer.concat(jsonEncoding.join([jsonEncoding.encode(all)])).toString();
-        expect(plain(await readProtobufRequest(bytes, 'ExportTraceServiceRequest'))).toEqual(plain(JSON.parse(json)));
-      },
-    ),
-    { numRuns: cases(50) },
-  );
-});
-
-/** Removes what is empty or the default in JSON, and reads numbers that are text. */
-function plain(value: unknown): unknown {
-  if (typeof value === 'bigint') return String(value);
-  if (Array.isArray(value)) return value.map(plain);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).map(([key, inner]) => [key, key === 'intValue' ? Number(inner) : plain(inner)]);
-  return Object.fromEntries(entries.filter(([, inner]) => !['[]', '{}', '{"code":0}'].includes(JSON.stringify(inner))));
-}

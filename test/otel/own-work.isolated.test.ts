@@ -62,19 +62,6 @@ async function openTelemetry({ hasContextManager = true } = {}) {
 }
 
 describe.each(['memory', 'spill', 'write-ahead'])('with the durability %s', (durability) => {
-  test('other span processors see no file operation of the library, and one exporter is created', async () => {
-    const { flush, stats, shutdown, exporters } = await program(durability);
-    const { tracer, spans } = await openTelemetry();
-    traceFiles(tracer);
-    for (let n = 0; n < 3; n++) fs.existsSync('/');
-    await flush();
-    fs.existsSync('/');
-    await shutdown();
-    expect(spans).toEqual(Array(4).fill('existsSync'));
-    expect(stats()).toMatchObject({ created: 4, sent: 4 });
-    expect(exporters()).toBe(1);
-  });
-
   test('a span during the creation of an exporter creates no other, even without a context manager', async () => {
     const { flush, stats, exporters } = await program(durability);
     const { tracer } = await openTelemetry({ hasContextManager: false });

@@ -34,7 +34,7 @@ export function attributeMatrix(vocabularies: readonly Vocabulary[]): string {
 }
 
 function section(vocabulary: Vocabulary, sources: FieldSources): string {
-  const { title, specification, kinds = [], omitted = [] } = notesOf(vocabulary.name);
+  const { title, specification, kinds = [], omitted } = notesOf(vocabulary.name);
   const parts = [`## ${title}`];
   if (specification !== undefined) parts.push(`<${specification}>`);
   if (kinds.length > 0)
@@ -49,12 +49,12 @@ function section(vocabulary: Vocabulary, sources: FieldSources): string {
         rows.map(([field, from]) => [code(field), list(from)]),
       ),
     );
-  const notes = [...reasons(omitted), ...(vocabulary.ignored ? [['not recorded', vocabulary.ignored] as const] : [])];
-  if (notes.length > 0)
+  const left = Object.entries({ ...omitted, ...(vocabulary.ignored && { 'not recorded': vocabulary.ignored }) });
+  if (left.length > 0)
     parts.push(
       table(
         ['attributes without a field', 'note'],
-        notes.map(([note, attributes]) => [list(attributes), note]),
+        left.map(([note, attributes]) => [list(attributes), note]),
       ),
     );
   return parts.join('\n\n');
@@ -67,12 +67,6 @@ const kindRow =
     const said = Object.entries(attributes).map(([name, value]) => `${code(name)} ${value}`);
     return [said.join(', '), runType, nameFrom === undefined ? (rename?.to ?? '') : code(nameFrom)];
   };
-
-function reasons(omitted: NonNullable<Notes['omitted']>): Map<string, string[]> {
-  const byReason = new Map<string, string[]>();
-  for (const [attribute, reason] of omitted) byReason.set(reason, [...(byReason.get(reason) ?? []), attribute]);
-  return byReason;
-}
 
 export function groupsOf(vocabulary: Vocabulary): [group: string, rows: readonly Row[]][] {
   return Object.entries(vocabulary).filter(

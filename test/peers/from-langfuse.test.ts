@@ -1,10 +1,10 @@
 // The programs of docs/from-langfuse.md. The expected runs are written by hand.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import type { Snippet } from '../package/snippets.ts';
 import { type OpenAiServer, startOpenAiServer, USAGE_METADATA as USAGE } from '../support/openai-server.ts';
 import { startProgram, startRunspan } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { asInstalled, packagesFor, snippetsIn } from './application.ts';
 import { type Collector, startCollector } from './collector.ts';
 import { laterNode } from './later-node.ts';
@@ -39,18 +39,14 @@ function environmentOf(langfuse: Collector): Record<string, string> {
 }
 
 async function run(program: Snippet): Promise<{ runs: DrawnRun[]; tree: string[]; langfuse: Collector }> {
-  const receiver = await createReceiver();
-  try {
-    const langfuse = await startCollector();
-    const env = { RUNSPAN_ENDPOINT: receiver.url, ...environmentOf(langfuse) };
-    const { code, stderr } = await startProgram(commandOf(program), env).ended;
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const runs = (await receiver.runs()) as RunRecord[];
-    const tree = runs.map((one) => `${one.parent_run_id === undefined ? '' : '  '}${one.name} (${one.run_type})`);
-    return { runs: drawn(runs), tree, langfuse };
-  } finally {
-    await receiver.close();
-  }
+  const receiver = await startReceiver();
+  const langfuse = await startCollector();
+  const env = { RUNSPAN_ENDPOINT: receiver.url, ...environmentOf(langfuse) };
+  const { code, stderr } = await startProgram(commandOf(program), env).ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const runs = (await receiver.runs()) as RunRecord[];
+  const tree = runs.map((one) => `${one.parent_run_id === undefined ? '' : '  '}${one.name} (${one.run_type})`);
+  return { runs: drawn(runs), tree, langfuse };
 }
 
 /** Returns the lines in the order of the alphabet, because spans that start in the same millisecond have no order. */

@@ -2,9 +2,9 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import type { Snippet } from '../package/snippets.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { startProgram } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { asApplication, asInstalled, packagesFor, snippetWith } from './application.ts';
 import { type Collector, startCollector } from './collector.ts';
 import { laterNode } from './later-node.ts';
@@ -150,9 +150,8 @@ test('the spans of Sentry 10 become runs', async () => {
 
 test('when an uncaught error ends the process, Sentry receives the error and the runs are kept on disk', async () => {
   const { receiver, collector, run } = await startServices();
-  const spool = temporaryFolder();
-  onTestFinished(spool.remove);
-  const variables = { RUNSPAN_DURABILITY: 'spill', RUNSPAN_SPOOL_DIR: spool.path };
+  const spool = testFolder();
+  const variables = { RUNSPAN_DURABILITY: 'spill', RUNSPAN_SPOOL_DIR: spool };
   const program = `
     import * as Sentry from '@sentry/node';
     import { traceable } from 'runspan';

@@ -6,9 +6,9 @@
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md (Traceloop).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fieldsOf, listOf } from '#src/payload/fields.ts';
-import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { type LocalModel, startLocalModel } from '../support/local-model/server.js';
+import { startReceiver } from '../support/receiver.ts';
 import { printedBy } from './otel-runs.ts';
 
 let model: LocalModel;
@@ -109,13 +109,9 @@ describe.each(TRACED)('the instrumentation %s', (instrumentation) => {
 });
 
 test('messages in log records are also in the runs of a receiver that gets spans and log records as OTLP', async () => {
-  const receiver = await createReceiver();
-  try {
-    await printedBy(PROGRAM, ['otel', `${model.url}/v1`, receiver.url]);
-    expect(callsIn((await receiver.runs()) as RunRecord[]).map(lineOf)).toEqual(LINES.otel);
-  } finally {
-    await receiver.close();
-  }
+  const receiver = await startReceiver();
+  await printedBy(PROGRAM, ['otel', `${model.url}/v1`, receiver.url]);
+  expect(callsIn((await receiver.runs()) as RunRecord[]).map(lineOf)).toEqual(LINES.otel);
 });
 
 test('data that the options of OpenInference remove are nowhere in the runs', async () => {

@@ -2,10 +2,10 @@
 // Each of the real packages observes the calls in its own way. Each answer has eight tokens.
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
-import { startLocalModel } from '../support/local-model/server.js';
+import { localModel } from '../integrations/local-openai.ts';
 import { startProgram } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { laterNode } from './later-node.ts';
 
 const program = fileURLToPath(new URL('./otel-one-call-program.mjs', import.meta.url));
@@ -20,19 +20,15 @@ interface Traced {
 
 /** Runs the program with `runspan/register` or `runspan dev`. */
 async function traced(names: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Traced> {
-  const [receiver, model] = await Promise.all([createReceiver(), startLocalModel()]);
-  try {
-    const command = [laterNode(), '--import', import.meta.resolve('runspan/register'), program, model.url, ...names];
-    const { code, stderr } = await startProgram(command, { RUNSPAN_ENDPOINT: receiver.url, ...env }).ended;
-    expect([code, stderr]).toEqual([0, '']);
-    const runs = await receiver.runs();
-    const { items } = (await asked(`${receiver.url}/query/traces`)) as Traces;
-    expect(items).toHaveLength(1);
-    const { total } = (await asked(`${receiver.url}/query/statistics`)) as Totals;
-    return { runs, tokens: items[0]?.trace.usage.total_tokens ?? 0, modelCalls: total.model_calls.runs };
-  } finally {
-    await Promise.all([receiver.close(), model.close()]);
-  }
+  const [receiver, model] = await Promise.all([startReceiver(), localModel()]);
+  const command = [laterNode(), '--import', import.meta.resolve('runspan/register'), program, model.url, ...names];
+  const { code, stderr } = await startProgram(command, { RUNSPAN_ENDPOINT: receiver.url, ...env }).ended;
+  expect([code, stderr]).toEqual([0, '']);
+  const runs = await receiver.runs();
+  const { items } = (await asked(`${receiver.url}/query/traces`)) as Traces;
+  expect(items).toHaveLength(1);
+  const { total } = (await asked(`${receiver.url}/query/statistics`)) as Totals;
+  return { runs, tokens: items[0]?.trace.usage.total_tokens ?? 0, modelCalls: total.model_calls.runs };
 }
 
 interface Traces {

@@ -2,11 +2,11 @@
 // runspan in the same process must not be among the recorded.
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from '../support/folders.ts';
-import { ingestServer } from '../support/ingest-server.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { ingestServerInTest } from '../support/ingest-server.ts';
 import { runNames } from '../support/multipart-reader.ts';
 import { moduleText, startProgram } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { laterNode } from './later-node.ts';
 
 const file = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
@@ -30,17 +30,12 @@ const start = async (args: readonly string[], env?: Readonly<Record<string, stri
 
 /** Runs a program that sends its runs to a service. `<service>` in `env` stands for the address of the service. */
 async function traced(args: readonly string[], env: Readonly<Record<string, string>>) {
-  const service = await ingestServer();
-  const home = temporaryFolder();
-  onTestFinished(async () => {
-    await service.close();
-    home.remove();
-  });
+  const service = await ingestServerInTest();
   // By name, so that the exporter looks up the host.
   const url = service.url.replace('127.0.0.1', 'localhost');
   const given = Object.entries({ RUNSPAN_ENDPOINT: '<service>', ...env });
   const variables = Object.fromEntries(given.map(([name, value]) => [name, value.replace('<service>', url)]));
-  const stdout = await start(args, { HOME: home.path, ...variables });
+  const stdout = await start(args, { HOME: testFolder(), ...variables });
   const runs = service.received.filter(({ path }) => path === '/runs/multipart').flatMap(runNames);
   return { stdout, runs: runs.sort(), exporters: service.infos };
 }

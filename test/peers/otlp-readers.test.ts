@@ -9,6 +9,7 @@ import { RunSpanProcessor } from '#src/otel.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { isoTimestamp } from '#src/run/time.ts';
 import { recordRuns } from '#src/testing.ts';
+import { codePoint } from '../support/code-point.ts';
 
 const require = createRequire(new URL('./otel-1/package.json', import.meta.url));
 const { ProtobufTraceSerializer } = require('@opentelemetry/otlp-transformer');
@@ -23,7 +24,9 @@ const key = text.map((name) => `key.${name}`);
 const integer = fc.oneof(fc.integer(), fc.maxSafeInteger(), fc.constantFrom(0, -1, 2 ** 31, -(2 ** 53) + 1));
 /** Whole numbers are sent as integers, those that are not exact as numbers with a fraction. */
 const double = fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Number.isInteger(value));
-const plain = fc.oneof(text, integer, double, fc.boolean());
+const plain = fc.oneof(text, fc.string({ unit: codePoint, maxLength: 200 }), integer, double, fc.boolean());
+
+const long = fc.constantFrom(20, 2_000, 20_000).map((length) => ({ text: 'ü€x'.repeat(length) }));
 
 const hex = (digits: number) =>
   fc
@@ -42,7 +45,7 @@ const runRecord = fc
     name: text,
     run_type: fc.constantFrom('chain', 'llm', 'tool', 'retriever', 'embedding', 'prompt', 'other'),
     session_name: fc.constantFrom('shop', 'other'),
-    inputs: fc.dictionary(key, fc.jsonValue(), { maxKeys: 3 }),
+    inputs: fc.oneof(fc.dictionary(key, fc.jsonValue(), { maxKeys: 3 }), long),
     outputs: fc.option(fc.dictionary(key, fc.jsonValue(), { maxKeys: 3 }), { nil: undefined }),
     error: fc.option(text, { nil: undefined }),
     tags: fc.option(fc.array(text, { maxLength: 3 }), { nil: undefined }),

@@ -10,6 +10,7 @@ import { laterNode } from './later-node.ts';
 
 const CHAT = 'openai.chat.completions';
 const formats = ['module', 'commonjs'] as const;
+const folder = (name: string): string => fileURLToPath(new URL(`./${name}/`, import.meta.url));
 
 /** Runs a program that awaits `main` with the hook. `imports` are the lines before it. */
 async function run(
@@ -186,13 +187,21 @@ describe('with LANGSMITH_TRACING for the same endpoint', () => {
   });
 });
 
-test('agents of OpenAI have one trace with each of its APIs', async () => {
+/** Runs a program with agents of OpenAI, which use the chat completions unless `main` selects another API. */
+function runAgents(main: string, env?: Readonly<Record<string, string>>): Promise<Registered> {
   const imports = `
-    import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI, tool } from '@openai/agents';
+    import * as agents from '@openai/agents';
     import { z } from 'zod';
-    ${setUp.openai}`;
+    import { flush } from '${import.meta.resolve('runspan')}';
+    ${setUp.openai}
+    const { Agent, createCustomSpan, run, setOpenAIAPI, setTraceProcessors, tool, withTrace } = agents;
+    agents.setDefaultOpenAIClient(client.withOptions({ maxRetries: 0 }));
+    setOpenAIAPI('chat_completions');`;
+  return run([imports, main], env, 'module', folder('today'));
+}
+
+test('agents of OpenAI have one trace with each of its APIs', async () => {
   const main = `
-    setDefaultOpenAIClient(client);
     const execute = async ({ query }) => query + ' is a drink.';
     const lookUp = tool({ name: 'look_up', description: '', parameters: z.object({ query: z.string() }), execute });
     for (const api of ['chat_completions', 'responses']) {
@@ -200,8 +209,7 @@ test('agents of OpenAI have one trace with each of its APIs', async () => {
       const agent = new Agent({ name: 'Expert', instructions: 'Help.', tools: [lookUp], model: 'small' });
       console.log((await run(agent, 'Tea')).finalOutput);
     }`;
-  const cwd = fileURLToPath(new URL('./today/', import.meta.url));
-  const { stdout, tree, runs } = await run([imports, main], {}, 'module', cwd);
+  const { stdout, tree, runs } = await runAgents(main);
   expect(stdout).toBe('The tools say: Tea is a drink.\n'.repeat(2));
   expect(tree).toEqual(
     [CHAT, 'openai.responses'].flatMap((call) => [
@@ -217,12 +225,7 @@ test('agents of OpenAI have one trace with each of its APIs', async () => {
 });
 
 test('a failed run of an agent of OpenAI ends its trace with the error, unless the trace continues', async () => {
-  const imports = `
-    import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI, withTrace } from '@openai/agents';
-    ${setUp.openai}`;
   const main = `
-    setDefaultOpenAIClient(client.withOptions({ maxRetries: 0 }));
-    setOpenAIAPI('chat_completions');
     const [failing, working] = ['fail-400', 'small'].map((model) => new Agent({ name: model, instructions: '', model }));
     const fail = () => run(failing, 'Tea').catch(() => new Promise(setImmediate));
     await fail();
@@ -231,8 +234,7 @@ test('a failed run of an agent of OpenAI ends its trace with the error, unless t
       await run(working, 'Tea');
     });
     await withTrace('without a run', () => Promise.reject(new Error('early'))).catch(() => {});`;
-  const cwd = fileURLToPath(new URL('./today/', import.meta.url));
-  const { tree, runs } = await run([imports, main], {}, 'module', cwd);
+  const { tree, runs } = await runAgents(main);
   const failed = ['  fail-400', `    ${CHAT}`];
   const trees = ['Agent workflow', ...failed, 'with a fallback', ...failed, '  small', `    ${CHAT}`, 'without a run'];
   expect(tree).toEqual(trees);
@@ -247,20 +249,13 @@ test('a failed run of an agent of OpenAI ends its trace with the error, unless t
 });
 
 test('a tool of an agent of OpenAI that fails has the cause, although the agent continues', async () => {
-  const imports = `
-    import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI, tool } from '@openai/agents';
-    import { z } from 'zod';
-    ${setUp.openai}`;
   const main = `
-    setDefaultOpenAIClient(client);
-    setOpenAIAPI('chat_completions');
     const execute = () => { throw new RangeError('the kettle is broken'); };
     const parameters = z.object({ query: z.string() });
     const lookUp = tool({ name: 'look_up', description: '', parameters, execute, errorFunction: () => 'sorry' });
     const agent = new Agent({ name: 'Expert', instructions: 'Help.', tools: [lookUp], model: 'small' });
     console.log((await run(agent, 'Tea')).finalOutput);`;
-  const cwd = fileURLToPath(new URL('./today/', import.meta.url));
-  const { stdout, runs } = await run([imports, main], {}, 'module', cwd);
+  const { stdout, runs } = await runAgents(main);
   expect(stdout).toBe('The tools say: sorry\n');
   expect(runs.filter(({ error }) => error !== undefined)).toMatchObject([
     { name: 'look_up', error: 'Error running tool (non-fatal): RangeError: the kettle is broken' },
@@ -268,11 +263,7 @@ test('a tool of an agent of OpenAI that fails has the cause, although the agent 
 });
 
 test('agents of OpenAI that their caller stops are cancelled at each level, and have failed after a timeout', async () => {
-  const imports = `import OpenAI from 'openai';
-    import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI } from '@openai/agents';`;
   const main = `
-    setDefaultOpenAIClient(new OpenAI({ apiKey: 'none', baseURL: process.env.MODEL + '/v1', maxRetries: 0 }));
-    setOpenAIAPI('chat_completions');
     const [agent, streamed] = ['hang', 'hang-mid-stream'].map((model) => new Agent({ name: 'Expert', model }));
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 200);
@@ -281,9 +272,8 @@ test('agents of OpenAI that their caller stops are cancelled at each level, and 
     await run(streamed, 'Tea', { stream: true }).then(read);
     const signal = AbortSignal.timeout(200);
     await run(streamed, 'Tea', { stream: true, signal }).then((stream) => stream.completed).catch(() => {});
-    await (await import('${import.meta.resolve('runspan')}')).flush();`;
-  const cwd = fileURLToPath(new URL('./today/', import.meta.url));
-  const { tree, runs } = await run([imports, main], {}, 'module', cwd);
+    await flush();`;
+  const { tree, runs } = await runAgents(main);
   expect(tree).toEqual(
     Array(3)
       .fill(['Agent workflow', '  Expert', `    ${CHAT}`])
@@ -294,7 +284,6 @@ test('agents of OpenAI that their caller stops are cancelled at each level, and 
 });
 
 test('above 10,000 open spans of the agents of OpenAI, the run of the oldest open span ends as interrupted', async () => {
-  const imports = `import { createCustomSpan, setTraceProcessors, withTrace } from '@openai/agents';`;
   const main = `
     setTraceProcessors([]);
     await withTrace('oldest', async () => {
@@ -302,10 +291,9 @@ test('above 10,000 open spans of the agents of OpenAI, the run of the oldest ope
       for (const span of spans) span.start();
       for (const span of spans) span.end();
     });
-    await (await import('${import.meta.resolve('runspan')}')).flush({ timeoutMs: 20_000 });`;
-  const cwd = fileURLToPath(new URL('./today/', import.meta.url));
+    await flush({ timeoutMs: 20_000 });`;
   // The exporter warns about the number of open runs.
-  const { runs } = await run([imports, main], { RUNSPAN_LOG: 'error' }, 'module', cwd);
+  const { runs } = await runAgents(main, { RUNSPAN_LOG: 'error' });
   expect(runs).toHaveLength(10_001);
   expect(runs.filter(({ end_time }) => end_time === undefined)).toEqual([]);
   const failed = runs.filter(({ error }) => error !== undefined);
@@ -350,9 +338,8 @@ describe('in a span of OpenTelemetry', () => {
     ['NodeSDK 3.x', 'today', nodeSdk],
     ['TracerProvider 3.x', 'today', tracerProvider],
     ['Sentry 10', 'otel', sentry],
-  ])('of %s, a model call is a child of the span', async (_, folder, imports) => {
-    const cwd = fileURLToPath(new URL(`./${folder}/`, import.meta.url));
-    const ended = await run([imports, inSpan], exporters, 'module', cwd);
+  ])('of %s, a model call is a child of the span', async (_, name, imports) => {
+    const ended = await run([imports, inSpan], exporters, 'module', folder(name));
     // Sentry also records the request.
     expect(ended.tree.filter((line) => !line.includes('POST'))).toEqual(tree);
   });
@@ -366,8 +353,7 @@ describe('in a span of OpenTelemetry', () => {
     }
     cpSync(join(root, 'node_modules/undici'), join(modules, 'undici'), { recursive: true });
     const register = pathToFileURL(join(modules, 'runspan/dist/register.js')).href;
-    const cwd = fileURLToPath(new URL('./otel/', import.meta.url));
-    const ended = await run([nodeProvider, inSpan], exporters, 'module', cwd, register);
+    const ended = await run([nodeProvider, inSpan], exporters, 'module', folder('otel'), register);
     expect(ended.tree).toEqual(tree);
   });
 });

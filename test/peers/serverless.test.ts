@@ -1,10 +1,10 @@
 // The handlers of docs/serverless.md, called as on their platforms, which stop the process after the response.
 import { join } from 'node:path';
-import { createReceiver } from 'runspan/receiver';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
+import { localModel } from '../integrations/local-openai.ts';
 import { root } from '../support/folders.ts';
-import { startLocalModel } from '../support/local-model/server.js';
 import { moduleText, startProgram } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { guide, projectWith } from './guides.ts';
 import { laterNode } from './later-node.ts';
 
@@ -32,8 +32,7 @@ it.each([
   ['AWS Lambda', LAMBDA],
   ['Vercel', VERCEL],
 ])('a function on %s has delivered its trace when the process is stopped', async (_, program) => {
-  const [model, receiver] = await Promise.all([startLocalModel(), createReceiver()]);
-  onTestFinished(async () => void (await Promise.all([model.close(), receiver.close()])));
+  const [model, receiver] = await Promise.all([localModel(), startReceiver()]);
   const project = projectWith(files, join(root, 'test/peers/today'));
   const env = { RUNSPAN_ENDPOINT: receiver.url, OPENAI_BASE_URL: `${model.url}/v1`, OPENAI_API_KEY: 'key' };
   const stop = `process.stdout.write(body, () => process.kill(process.pid, 'SIGKILL'));`;

@@ -1,14 +1,14 @@
 // The servers of docs/servers.md.
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { createReceiver } from 'runspan/receiver';
 import { expect, it, onTestFinished } from 'vitest';
+import { localModel } from '../integrations/local-openai.ts';
 import { commandsOf } from '../package/snippets.ts';
 import { root } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import { listen } from '../support/listen.ts';
-import { startLocalModel } from '../support/local-model/server.js';
 import { startProgram } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { compile, guide, projectWith } from './guides.ts';
 import { laterNode } from './later-node.ts';
 
@@ -39,7 +39,7 @@ const body = JSON.stringify({ question: 'Is it raining?', userId: 'ada', threadI
 /** Starts a model that answers after `isAnswering` has opened. */
 async function startModel() {
   const [isAsked, isAnswering] = [gate(), gate()];
-  const local = await startLocalModel();
+  const local = await localModel();
   const server = createServer(async ({ url }, response) => {
     isAsked.open();
     await isAnswering;
@@ -47,10 +47,7 @@ async function startModel() {
     const answer = await fetch(`${local.url}${url}`, { method: 'POST', headers, body: asked });
     response.setHeader('content-type', 'application/json').end(await answer.text());
   });
-  onTestFinished(async () => {
-    server.close();
-    await local.close();
-  });
+  onTestFinished(() => void server.close());
   return { isAsked, isAnswering, url: await listen(server) };
 }
 
@@ -63,8 +60,7 @@ it.each([
   ['Hono', 'hono.mjs', { code: 0, signal: null }],
   ['NestJS', 'main.js', { code: null, signal: 'SIGTERM' }],
 ] as const)('a server with %s responds after SIGTERM, and delivers one trace for the request', async (_, main, end) => {
-  const [model, receiver] = await Promise.all([startModel(), createReceiver()]);
-  onTestFinished(() => receiver.close());
+  const [model, receiver] = await Promise.all([startModel(), startReceiver()]);
   const project = projectWith(files, join(root, 'test/peers/today'));
   if (main === 'main.js') compile(project, NEST_OPTIONS, ['main.ts']);
 
@@ -159,9 +155,8 @@ it.each([
   ['Hono', 'POST /users/:id'],
   ['NestJS', 'POST /users/:id'],
 ] as const)('an untouched server with %s delivers one trace for each request', async (name, route) => {
-  const [model, receiver] = await Promise.all([startModel(), createReceiver()]);
+  const [model, receiver] = await Promise.all([startModel(), startReceiver()]);
   model.isAnswering.open();
-  onTestFinished(() => receiver.close());
   const project = projectWith([{ file: 'main.mjs', code: ASK + UNTOUCHED[name] }], join(root, 'test/peers/today'));
   const env = { RUNSPAN_ENDPOINT: receiver.url, OPENAI_BASE_URL: `${model.url}/v1` };
   const args = ['--import', FREE_PORT, '--import', 'runspan/register', 'main.mjs'];

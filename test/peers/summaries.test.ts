@@ -1,10 +1,11 @@
 // What the list of traces says of the same work, whatever records it and whoever opens the root.
 import { join } from 'node:path';
-import { createReceiver, type TraceSummary } from 'runspan/receiver';
-import { expect, it, onTestFinished } from 'vitest';
+import type { TraceSummary } from 'runspan/receiver';
+import { expect, it } from 'vitest';
+import { localModel } from '../integrations/local-openai.ts';
 import { root } from '../support/folders.ts';
-import { startLocalModel } from '../support/local-model/server.js';
 import { type Started, startProgram } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { laterNode } from './later-node.ts';
 
 const peers = join(root, 'test/peers');
@@ -27,10 +28,7 @@ const modes = Object.keys(MODES) as Mode[];
 /** Starts programs of a mode, and returns what the list of traces says, the oldest trace first. */
 async function startMode(mode: Mode, file: string) {
   const [tracing, imports, SPANS = ''] = MODES[mode];
-  const [model, receiver] = await Promise.all([startLocalModel(), createReceiver()]);
-  onTestFinished(async () => {
-    await Promise.all([model.close(), receiver.close()]);
-  });
+  const [model, receiver] = await Promise.all([localModel(), startReceiver()]);
   const env = {
     ...{ RUNSPAN_ENDPOINT: receiver.url, OPENAI_BASE_URL: `${model.url}/v1`, OPENAI_API_KEY: 'key', SPANS },
     ...{ OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none', OTEL_BSP_SCHEDULE_DELAY: '50' },

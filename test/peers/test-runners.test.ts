@@ -1,9 +1,9 @@
 // The set-ups for Vitest and Jest in docs/testing.md.
 import { join } from 'node:path';
-import { createReceiver } from 'runspan/receiver';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { root } from '../support/folders.ts';
 import { startProgram } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { compile, guide, projectWith } from './guides.ts';
 import { laterNode } from './later-node.ts';
 
@@ -57,8 +57,7 @@ it.each([
 ] as const)(
   'with the set-up for %s, the matcher works, and runs outside of recordRuns are sent',
   async (_, own, folder, [runner, option], summary) => {
-    const receiver = await createReceiver();
-    onTestFinished(() => receiver.close());
+    const receiver = await startReceiver();
     const project = projectWith(own, folder);
     const env = { RUNSPAN_ENDPOINT: receiver.url, NO_COLOR: '1' };
     const command = [laterNode(), join(folder, 'node_modules', runner), option];

@@ -1,11 +1,12 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { createReceiver } from 'runspan/receiver';
 import { transformWithEsbuild } from 'vite';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { type Ended, type Started, startProgram, startRunspan } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { filesBelow } from '../support/spool.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { isEarlierNode, laterNode } from './later-node.ts';
 import { type Models, startModels } from './zero-code/models.ts';
 
@@ -147,12 +148,10 @@ const nextDev = ['node', join(today, 'node_modules/next/dist/bin/next'), 'dev', 
 
 /** The environment of a program with `runspan/register`, and the runs that have arrived or are on disk. */
 async function registered() {
-  const [receiver, spool] = [await createReceiver(), temporaryFolder()];
-  onTestFinished(() => receiver.close());
-  onTestFinished(spool.remove);
+  const [receiver, spool] = [await startReceiver(), testFolder()];
   const NODE_OPTIONS = '--import runspan/register';
-  const variables = { ...env, NODE_OPTIONS, RUNSPAN_ENDPOINT: receiver.url, RUNSPAN_SPOOL_DIR: spool.path };
-  return { receiver, variables, files: () => filesBelow(spool.path).filter((path) => path.endsWith('.seg')) };
+  const variables = { ...env, NODE_OPTIONS, RUNSPAN_ENDPOINT: receiver.url, RUNSPAN_SPOOL_DIR: spool };
+  return { receiver, variables, files: () => filesBelow(spool).filter((path) => path.endsWith('.seg')) };
 }
 
 // `tsx` kills a program that does not answer a signal within 60 ms, as on a busy machine.

@@ -45,9 +45,7 @@ export interface JoinOptions extends CallOptions {
 }
 
 /** Options of `Runs.joinStream`. */
-export interface JoinStreamOptions extends StreamOptions {
-  /** Whether to cancel the run when this connection ends. @default false */
-  cancelOnDisconnect?: boolean;
+export interface JoinStreamOptions extends StreamOptions, JoinOptions {
   /** Stream modes to use. @default the run's stream modes */
   streamMode?: StreamMode | readonly StreamMode[];
 }
