@@ -44,6 +44,7 @@ export class Exporter implements RunSink {
   readonly #replay: SpoolReader | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #isOpened = false;
+  #ends = 0;
   #closing: Promise<FlushResult> | undefined;
   #openRunTimer: NodeJS.Timeout | undefined;
   /** Resolve functions of pending `ready` calls. */
@@ -154,6 +155,7 @@ export class Exporter implements RunSink {
   }
 
   end(run: EncodedRun): void {
+    this.#ends++;
     const delivery = run.sinkState as Delivery | undefined;
     if (delivery === undefined || !isOpen(delivery)) {
       // The run was already dropped and counted before its end.
@@ -228,8 +230,8 @@ export class Exporter implements RunSink {
     return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true && this.#held?.isEmpty !== false;
   }
 
-  get startsAndEnds(): number {
-    return 2 * this.#parts.ledger.counts.created - this.#states.openRuns;
+  get records(): number {
+    return this.#parts.ledger.counts.created + this.#ends;
   }
 
   /** Whether the exporter refuses new runs, because `close` was called. */

@@ -8,8 +8,8 @@ import { releaseAll } from '../run/late-content.ts';
 /** The exporter methods that are called when the process ends. */
 export interface EndingExporter {
   readonly isSettled: boolean;
-  /** Number of starts and ends of runs so far. */
-  readonly startsAndEnds: number;
+  /** Number of starts and ends of runs that the application has recorded so far. */
+  readonly records: number;
   /** Delivers runs for up to `timeoutMs`, and open runs as interrupted if `interrupts`. Never rejects. */
   finish(limit: { timeoutMs: number }, interrupts?: boolean): Promise<{ readonly ok: boolean }>;
   /** Synchronously writes undelivered runs to disk, and drops runs that cannot be written. */
@@ -22,53 +22,38 @@ export interface EndingExporter {
  */
 const FLUSHES_MAX = 3;
 
-/**
- * If the program has recorded since the last flush, and the event loop was idle for longer than this, the next flush gets
- * the full time limit again. Without a new record, only the aborted requests of a flush may have kept the loop busy. Without
- * idle time, a `beforeExit` listener has made the record. Idle time does not depend on the machine's load.
- */
-const CONTINUED_IDLE_MS = 10;
-
-/**
- * Idle time of the event loop at the end of the last flush of any exporter. The time in which one exporter waits for
- * another must not count. Otherwise, two exporters whose flushes end at different times would give each other the full
- * time limit again, and the process would never end.
- */
-let flushedIdleMs = Number.NEGATIVE_INFINITY;
-
 /** Limits how long an exporter's flushes delay the end of the process. */
 class Allowance {
   readonly limitMs: number;
   #leftMs: number;
   #flushes = 0;
-  #startsAndEnds = 0;
+  /** Number of records when the `beforeExit` listeners had been called. */
+  #records = 0;
 
   constructor(limitMs: number) {
     this.limitMs = limitMs;
     this.#leftMs = limitMs;
   }
 
+  /**
+   * Gives the next flush the full time limit if the program has recorded since the last `beforeExit`. Called before the
+   * listeners: what they record does not show that the program goes on, because each flush makes Node call them again.
+   */
+  renew({ records }: EndingExporter): void {
+    if (records === this.#records) return;
+    this.#leftMs = this.limitMs;
+    this.#flushes = 0;
+  }
+
   async flush(exporter: EndingExporter): Promise<void> {
-    if (exporter.isSettled) return;
-    const hasRecorded = exporter.startsAndEnds > this.#startsAndEnds;
-    if (hasRecorded && idleMs() - flushedIdleMs > CONTINUED_IDLE_MS) {
-      this.#leftMs = this.limitMs;
-      this.#flushes = 0;
-    }
-    this.#startsAndEnds = exporter.startsAndEnds;
-    if (this.#flushes >= FLUSHES_MAX || this.#leftMs === 0) return;
+    this.#records = exporter.records;
+    if (exporter.isSettled || this.#flushes >= FLUSHES_MAX || this.#leftMs === 0) return;
     this.#flushes++;
     const startedAtMs = monotonicNowMs();
     const { ok } = await exporter.finish({ timeoutMs: this.#leftMs });
     // A failed flush is not repeated.
     this.#leftMs = ok ? Math.max(0, this.#leftMs - (monotonicNowMs() - startedAtMs)) : 0;
-    flushedIdleMs = idleMs();
   }
-}
-
-/** Returns the event loop's total idle time. Bun does not measure idle time, so all time counts as idle on Bun. */
-function idleMs(): number {
-  return performance.eventLoopUtilization?.().idle ?? monotonicNowMs();
 }
 
 /** Time limits of all open exporters that have recorded a run. */
@@ -81,7 +66,7 @@ const allowances = new Map<EndingExporter, Allowance>();
  */
 export function flushAtEnd(exporter: EndingExporter, limitMs: number, signals: readonly NodeJS.Signals[]): void {
   if (allowances.size === 0) {
-    process.on('beforeExit', flushAll);
+    process.prependListener('beforeExit', flushAll);
     process.on('exit', exitAll);
   }
   allowances.set(exporter, new Allowance(limitMs));
@@ -100,8 +85,9 @@ export function forgetAtEnd(exporter: EndingExporter): void {
   if (handledSignals.delete(exporter)) listen();
 }
 
-/** Flushes after all other `beforeExit` listeners, because the listeners may record runs. */
+/** Called before all other `beforeExit` listeners. Flushes after them, because they may record runs. */
 function flushAll(): void {
+  for (const [exporter, allowance] of allowances) allowance.renew(exporter);
   queueMicrotask(() => {
     releaseAll();
     for (const [exporter, allowance] of allowances) void allowance.flush(exporter);
