@@ -88,6 +88,20 @@ describe('the end of a program', () => {
     expect(stderr).toContain('the process exits with undelivered runs (1)');
   });
 
+  it('delivers runs of a program that goes on after the service was given up', async () => {
+    await using server = await ingestServer((_, index) => (index === 0 ? 'hold' : { status: 202 }));
+    const program = `
+      import { configure, startRun } from 'runspan';
+      configure({ endpoint: '${server.url}', limits: { lingerMs: 60_000 } });
+      startRun({ name: 'first' }).end();
+      process.once('beforeExit', () => setTimeout(() => startRun({ name: 'later' }).end(), 1_500));
+    `;
+
+    const limits = { exitFlushMs: 1_000, retryDelayMs: 1, retryDelayMaxMs: 1 };
+    await runNode(moduleText(program), { RUNSPAN_DEV: JSON.stringify({ limits }) });
+    expect(server.received.map(({ body }) => /"name":"(\w+)"/.exec(body.toString())?.[1])).toEqual(['first', 'later']);
+  });
+
   it('is not delayed by the compression of runs that wait', async () => {
     await using server = await ingestServer(() => ({ status: 503 }));
     const program = `
