@@ -11,7 +11,8 @@ export {
 } from './receiver/domain/cost/prices.ts';
 export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
 export type { SpanIds } from './receiver/domain/identity.ts';
-export type * from './receiver/domain/query.ts';
+export type * from './receiver/domain/query/query.ts';
+export type { Search } from './receiver/domain/query/search-words.ts';
 export type { RunFields, RunOperation } from './receiver/domain/run-message.ts';
 export type {
   AttachmentInfo,
@@ -35,7 +36,6 @@ export type {
   Usage,
   UsageDetails,
 } from './receiver/domain/run-view.ts';
-export type { Search } from './receiver/domain/search-words.ts';
 export type * from './receiver/filter/filter.ts';
 export { ALL_TIMES, type Parsed, parsedQuery, type RunFilter } from './receiver/filter/run-filter.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/http/server/faults.ts';

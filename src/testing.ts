@@ -1,5 +1,5 @@
 /** Records runs in memory for tests, and provides a matcher and snapshots. @packageDocumentation */
-export type { HeldAttachment } from './payload/attachment.ts';
+export type { WaitingAttachment } from './payload/attachment.ts';
 export type { RouteResponse } from './receiver/http/route.ts';
 export type { ReplayMode } from './replay/fixture.ts';
 export type { Replayed } from './replay/replayed.ts';

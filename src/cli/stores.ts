@@ -9,7 +9,7 @@ import { savedTrace } from '../receiver/api/export/saved-trace.ts';
 import { exportTrace, joined } from '../receiver/api/export/trace-export.ts';
 import { hashOf } from '../receiver/domain/cost/price-table.ts';
 import { checkPriceOptions, type PriceOptions, type Prices } from '../receiver/domain/cost/prices.ts';
-import type { ListPage, ListQuery, Scope, Statistics, StatisticsQuery } from '../receiver/domain/query.ts';
+import type { ListPage, ListQuery, Scope, Statistics, StatisticsQuery } from '../receiver/domain/query/query.ts';
 import type {
   CacheComparison,
   PayloadField,

@@ -141,7 +141,7 @@ export class Attempts {
   }
 
   #releaseBody(batch: Batch): void {
-    this.#states.hold(-(batch.body?.heldBytes ?? 0));
+    this.#states.hold(-(batch.body?.waitingBytes ?? 0));
     batch.body = undefined;
   }
 

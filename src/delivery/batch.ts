@@ -11,7 +11,7 @@ export interface RequestBody {
   /** Size of the body without compression, in bytes. */
   readonly plainBytes: number;
   /** Memory used by `chunks`, in bytes. 0 if the batch has the same bytes as a slab. */
-  readonly heldBytes: number;
+  readonly waitingBytes: number;
   /** The `Content-Encoding` of `chunks`. Undefined if they are not compressed. */
   readonly encoding: Encoding | undefined;
 }

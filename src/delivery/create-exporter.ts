@@ -64,7 +64,8 @@ export function exporterFor(
     ...time,
     capture: settings.capture,
     limits,
-    sender: (heldBytes) => new Sender({ ingest, info, encoder, simple, compresses: compress, monotonicMs, heldBytes }),
+    sender: (waitingBytes) =>
+      new Sender({ ingest, info, encoder, simple, compresses: compress, monotonicMs, waitingBytes }),
     sendsStarts: otlp === undefined,
     info,
     endpoint: new Endpoint({ ...limits, random: time.random }),

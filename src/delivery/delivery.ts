@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
-import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
+import { sizeOf, type WaitingAttachment } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { FlushGroup, RunCounter } from './ledger.ts';
 import type { Segment } from './spool/spool.ts';
@@ -11,7 +11,7 @@ import type { Segment } from './spool/spool.ts';
  *     start ─► started ──(still open when due)──► posting ──accepted──► posted
  *                 │ end                             │ end                │ end
  *                 ▼                                 ▼                    ▼
- *               whole                             held ──accepted──►   patch
+ *               whole                            ended ──accepted──►   patch
  *                 └────────────► finishing ◄─────────────────────────────┘
  *                                    │ accepted, spilled or dropped
  *                                    ▼
@@ -23,9 +23,9 @@ import type { Segment } from './spool/spool.ts';
  * - `posted`: the run is still open, and no part of it waits. With OTLP, runs begin in this stage, without a post.
  * - `incomplete`: the run is still open, but is sent with an end, because `openRuns` or `openRunAgeMs` was
  *   reached, or the exporter or the process ends.
- * - `held`: the run has ended, but a batch still contains its start. The run's end is sent after the service accepts
+ * - `ended`: the run has ended, but a batch still contains its start. The run's end is sent after the service accepts
  *   the start.
- * - `kept`: the exporter closed while the run was open, and left the run's start on disk.
+ * - `leftOnDisk`: the exporter closed while the run was open, and left the run's start on disk.
  * - A run can be dropped at any stage.
  */
 export type Stage =
@@ -35,10 +35,10 @@ export type Stage =
   | 'patch'
   | 'posting'
   | 'posted'
-  | 'held'
+  | 'ended'
   | 'finishing'
   | 'settled'
-  | 'kept';
+  | 'leftOnDisk';
 
 /** Tracks the runs from one file on disk. The file is deleted when all of them are delivered or dropped. */
 export interface Ticket {
@@ -103,7 +103,7 @@ export class Item {
   readonly outputs: string | undefined;
   readonly events: string | undefined;
   /** The run's attachments. Unreadable attachments are removed. */
-  attachments: readonly HeldAttachment[];
+  attachments: readonly WaitingAttachment[];
   /** Whether the inputs were already sent in a request of their own. */
   hasSentInputs = false;
   /** The data that was removed because the run is too large for the service. */
@@ -125,7 +125,7 @@ export class Item {
 }
 
 const LEFT_OUT = '{"runspan":"left out: the queue was full"}';
-const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
+const NO_ATTACHMENTS: readonly WaitingAttachment[] = [];
 
 /** Estimated size of a run in a multipart body, without the payloads, in bytes. */
 const RECORD_BYTES = 960;
@@ -133,13 +133,15 @@ const RECORD_BYTES = 960;
 const ATTACHMENT_BYTES = 256;
 
 export function counterOf(stage: Stage): RunCounter {
-  if (stage === 'whole' || stage === 'patch' || stage === 'held') return 'queued';
-  if (stage === 'kept') return 'spooled';
+  if (stage === 'whole' || stage === 'patch' || stage === 'ended') return 'queued';
+  if (stage === 'leftOnDisk') return 'spooled';
   return stage === 'finishing' ? 'inFlight' : 'open';
 }
 
 export function isOpen({ stage }: Delivery): boolean {
-  return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete' || stage === 'kept';
+  return (
+    stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete' || stage === 'leftOnDisk'
+  );
 }
 
 /** Returns a run's estimated size in bytes. Counts one byte per character, because counting UTF-8 bytes is too slow. */
@@ -175,7 +177,7 @@ export function dropEndPayloads({ run, stage }: Delivery): void {
   if (stage !== 'posting') dropAttachments(run, run.attachments ?? NO_ATTACHMENTS);
 }
 
-export function dropAttachments(run: EncodedRun, dropped: readonly HeldAttachment[]): void {
+export function dropAttachments(run: EncodedRun, dropped: readonly WaitingAttachment[]): void {
   if (dropped.length === 0) return;
   const before = Number(run.metadata?.get('dropped_attachments') ?? 0);
   run.metadata = new Map(run.metadata).set('dropped_attachments', String(before + dropped.length));

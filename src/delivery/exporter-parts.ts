@@ -10,7 +10,7 @@ import type { ServiceInfo } from './wire/service-info.ts';
 export interface ExporterParts {
   readonly capture: CapturePolicy;
   readonly limits: Limits & Tuning;
-  readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
+  readonly sender: (waitingBytes: SenderOptions['waitingBytes']) => Sender;
   readonly info: ServiceInfo;
   /** Whether the start of a run may be sent before its end. */
   readonly sendsStarts: boolean;

@@ -137,7 +137,7 @@ export class DeliveryStates {
     }
     this.#measure(delivery);
     if (stage === 'posting') {
-      delivery.stage = 'held';
+      delivery.stage = 'ended';
     } else {
       this.#runs++;
       this.#addPatch(delivery);
@@ -270,12 +270,12 @@ export class DeliveryStates {
     if (stage === 'finishing') {
       this.#move('inFlight', ticket?.awaitsEnd(run) === true ? 'spooled' : 'sent');
       this.#settle(delivery);
-    } else if (stage === 'posting' || stage === 'held') {
+    } else if (stage === 'posting' || stage === 'ended') {
       // The span of a run that was sent as incomplete contains the whole run again.
       const { sendsStarts } = this.#parts;
       if (sendsStarts) releasePosted(item);
       delivery.isPosted = sendsStarts;
-      if (stage === 'held') {
+      if (stage === 'ended') {
         this.#measure(delivery);
         this.#addPatch(delivery);
       } else {
@@ -352,7 +352,7 @@ export class DeliveryStates {
     delivery.startSegment = undefined;
     delivery.endSegment = undefined;
     this.#settle(delivery);
-    if (isOpenRun) delivery.stage = 'kept';
+    if (isOpenRun) delivery.stage = 'leftOnDisk';
   }
 
   #addPatch(delivery: Delivery): void {
@@ -379,7 +379,7 @@ export class DeliveryStates {
 
   #settle(delivery: Delivery): void {
     this.queue.removeOpen(delivery, false);
-    if (delivery.stage === 'kept') this.#diskRuns--;
+    if (delivery.stage === 'leftOnDisk') this.#diskRuns--;
     // A run in stage `posted` has nothing to deliver.
     else if (delivery.stage !== 'posted') this.#runs--;
     this.#measure(delivery, 0);

@@ -1,4 +1,4 @@
-import type { HeldAttachment } from '../payload/attachment.ts';
+import type { WaitingAttachment } from '../payload/attachment.ts';
 import { shownError } from '../payload/errors.ts';
 import { fieldsOf, isPlainObject, parseExact, textOf } from '../payload/fields.ts';
 import { MASK } from '../payload/redaction/redact.ts';
@@ -30,7 +30,7 @@ const OPTIONS: Readonly<Record<Field, string>> = {
 const NO_MASKS: Masks = { inputs: false, outputs: false, metadata: false, error: false };
 
 /** The project of a copy. `idOf` returns its ids, if they are not those of the run. */
-export interface Placement {
+export interface CopyPlace {
   readonly project: Project | undefined;
   readonly idOf?: (id: string) => string;
 }
@@ -38,7 +38,7 @@ export interface Placement {
 /** A sink that receives copies of runs. */
 export interface Target {
   readonly sink: () => RunSink;
-  readonly place?: (runProject: Placement['project']) => Placement;
+  readonly place?: (runProject: CopyPlace['project']) => CopyPlace;
   /** Fields of a run in LangSmith's format, in which the copies differ. */
   readonly updates?: KVMap;
 }
@@ -88,7 +88,7 @@ export function copyingSink(
     },
     urlOf(run) {
       const [target] = active();
-      const { project, idOf = (id) => id }: Placement = target?.place?.(run.project) ?? { project: run.project };
+      const { project, idOf = (id) => id }: CopyPlace = target?.place?.(run.project) ?? { project: run.project };
       return target?.sink().urlOf?.({ id: idOf(run.id), traceId: idOf(run.traceId), project });
     },
     flush: (limit) => flushed(sinks().map((sink) => sink.flush(limit))),
@@ -116,11 +116,11 @@ class RunCopy implements RunSource {
   readonly #masks: Masks;
   readonly #capture: CapturePolicy;
   readonly #updates: KVMap;
-  readonly #idOf: Placement['idOf'];
+  readonly #idOf: CopyPlace['idOf'];
   readonly #late = new LateContent();
   /** The value of each field that was copied last, or its JSON text if it was masked. */
   readonly #seen: Partial<Record<Field, unknown>> = {};
-  #attachments: readonly HeldAttachment[] = [];
+  #attachments: readonly WaitingAttachment[] = [];
 
   constructor(run: EncodedRun, { sink, place, updates = {} }: Target, masks: Masks, capture: CapturePolicy) {
     this.#run = run;
@@ -224,7 +224,7 @@ class RunCopy implements RunSource {
 }
 
 /** Returns where a copy is recorded. Its ids are changed together, so the copies form a trace. */
-function placedIn(run: EncodedRun, { project = run.project, idOf }: Placement): Partial<EncodedRun> {
+function placedIn(run: EncodedRun, { project = run.project, idOf }: CopyPlace): Partial<EncodedRun> {
   if (idOf === undefined) return { project };
   const { id, traceId, parentRunId, dottedOrder } = run;
   return {

@@ -8,7 +8,7 @@ import type { PayloadRules } from './truncate.ts';
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;
 
 /** An attachment that is waiting to be sent. Blobs are immutable, so they are read only when the attachment is sent. */
-export interface HeldAttachment {
+export interface WaitingAttachment {
   name: string;
   mimeType: string;
   bytes: Uint8Array | Blob;
@@ -35,13 +35,13 @@ export interface AttachmentPolicy {
 
 /** Keeps a run's attachment names unique, and limits the number and total size of the attachments. */
 export class RunAttachments implements AttachmentRoom {
-  readonly #record: { attachments: HeldAttachment[] | undefined };
+  readonly #record: { attachments: WaitingAttachment[] | undefined };
   readonly #policy: AttachmentPolicy;
   readonly #names = new Set<string>();
   readonly #ofPayloads = new Map<AttachingPayload, string[]>();
   #bytes = 0;
 
-  constructor(record: { attachments: HeldAttachment[] | undefined }, policy: AttachmentPolicy) {
+  constructor(record: { attachments: WaitingAttachment[] | undefined }, policy: AttachmentPolicy) {
     this.#record = record;
     this.#policy = policy;
   }
@@ -74,7 +74,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#hold([{ name: shown, mimeType: type, bytes }]);
   }
 
-  keep(payload: AttachingPayload, attachments: readonly HeldAttachment[]): void {
+  keep(payload: AttachingPayload, attachments: readonly WaitingAttachment[]): void {
     const names = attachments.map(({ name }) => name);
     for (const name of names) this.#names.add(nameOnWire(name));
     this.#hold(attachments);
@@ -85,7 +85,7 @@ export class RunAttachments implements AttachmentRoom {
     const replaced = this.#ofPayloads.get(payload);
     if (replaced === undefined) return;
     this.#ofPayloads.delete(payload);
-    const kept: HeldAttachment[] = [];
+    const kept: WaitingAttachment[] = [];
     for (const attachment of this.#record.attachments ?? []) {
       if (!replaced.includes(attachment.name)) {
         kept.push(attachment);
@@ -118,7 +118,7 @@ export class RunAttachments implements AttachmentRoom {
     return sizeOf(content) > this.bytesLeft ? 'the attachments of a run exceeded limits.attachmentBytes' : undefined;
   }
 
-  #hold(attachments: readonly HeldAttachment[]): void {
+  #hold(attachments: readonly WaitingAttachment[]): void {
     for (const { bytes } of attachments) this.#bytes += sizeOf(bytes);
     this.#record.attachments = [...(this.#record.attachments ?? []), ...attachments];
   }
@@ -135,7 +135,7 @@ export class PayloadAttachments {
   readonly #markers = new Map<unknown, string>();
   #bytes = 0;
   #number = 0;
-  #taken: HeldAttachment[] | undefined;
+  #taken: WaitingAttachment[] | undefined;
 
   /**
    * `room` is the remaining space for attachments. If the run has no attachments yet, `room` is undefined and
@@ -147,7 +147,7 @@ export class PayloadAttachments {
     this.#room = room;
   }
 
-  get taken(): readonly HeldAttachment[] | undefined {
+  get taken(): readonly WaitingAttachment[] | undefined {
     return this.#taken;
   }
 

@@ -5,8 +5,8 @@ import {
   type AttachingField,
   type AttachmentPolicy,
   type AttachmentRoom,
-  type HeldAttachment,
   PayloadAttachments,
+  type WaitingAttachment,
 } from './attachment.ts';
 import { Copier } from './copy.ts';
 import { exactJson, hasPlainPrototype, parseExact } from './fields.ts';
@@ -42,7 +42,7 @@ export function serialize(value: unknown, rules: PayloadRules, path: ValuePath =
 
 export interface EncodedPayload {
   readonly json: string;
-  readonly attachments: readonly HeldAttachment[] | undefined;
+  readonly attachments: readonly WaitingAttachment[] | undefined;
 }
 
 const PATHS: Readonly<Record<AttachingField, ValuePath>> = { inputs: ['inputs'], outputs: ['outputs'] };
@@ -127,7 +127,7 @@ export class ChunkList {
   readonly #rules: PayloadRules;
   readonly #check: PlainCheck | undefined;
   readonly #newAttachments: () => PayloadAttachments;
-  readonly #keep: (attachments: readonly HeldAttachment[]) => void;
+  readonly #keep: (attachments: readonly WaitingAttachment[]) => void;
   /** JSON texts, each of one or several chunks. */
   readonly #json: string[] = [];
   /** Strings to encode together, because encoding them one at a time is slower. */
@@ -139,7 +139,7 @@ export class ChunkList {
   constructor(
     rules: PayloadRules,
     newAttachments: () => PayloadAttachments,
-    keep: (attachments: readonly HeldAttachment[]) => void,
+    keep: (attachments: readonly WaitingAttachment[]) => void,
   ) {
     this.#rules = chunkRules(rules);
     this.#check = plainCheckOf(this.#rules);

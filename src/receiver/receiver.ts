@@ -16,7 +16,7 @@ import { mappingWith } from '../otel/mapping/span-to-run.ts';
 import { defined, parseExact } from '../payload/fields.ts';
 import { receiverRoutes } from './all-routes.ts';
 import { checkedQuery, checkedTraceId } from './api/run-query.ts';
-import type { RunQuery, Scope } from './domain/query.ts';
+import type { RunQuery, Scope } from './domain/query/query.ts';
 import type { StoredRun } from './domain/run-view.ts';
 import { type Parsed, parsedQuery } from './filter/run-filter.ts';
 import { Access } from './http/access/access.ts';

@@ -5,7 +5,7 @@ import { isRecordedAround } from '../integrations/fetch/unread.ts';
 import { fieldsOf } from '../payload/fields.ts';
 import { channel } from '../platform/node.ts';
 import { addressOf, onHttpRequest } from './http-requests.ts';
-import { isLeftToLangsmith } from './langsmith.ts';
+import { isLeftToLangsmith } from './packages/langsmith.ts';
 
 const PLACE = 'runspan/register missed calls';
 

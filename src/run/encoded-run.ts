@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { version } from '../base/version.ts';
-import type { HeldAttachment } from '../payload/attachment.ts';
+import type { WaitingAttachment } from '../payload/attachment.ts';
 import { exactJson, type Fields, isFields, parseExact } from '../payload/fields.ts';
 import { LazyPayload } from '../payload/lazy-payload.ts';
 import { type EncodedPayload, jsonText } from '../payload/serialize.ts';
@@ -90,7 +90,7 @@ export class EncodedRun {
   /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
   referenceExampleId: string | undefined = undefined;
-  attachments: HeldAttachment[] | undefined = undefined;
+  attachments: WaitingAttachment[] | undefined = undefined;
   /**
    * Provides the fields of an open run. Undefined once the fields are read. Most runs never use the source, because
    * they end before their start is sent.

@@ -1,7 +1,7 @@
 import { RunspanError } from '../base/errors.ts';
 import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../config/checker.ts';
 import { defaultLimits, type Limits } from '../config/limits.ts';
-import type { HeldAttachment } from '../payload/attachment.ts';
+import type { WaitingAttachment } from '../payload/attachment.ts';
 import { defaultRedaction, Redaction } from '../payload/redaction/redact.ts';
 import { payloadRules } from '../payload/truncate.ts';
 import { type EncodedRun, recordOf } from '../run/encoded-run.ts';
@@ -31,7 +31,7 @@ export type CaptureLimits = Pick<Limits, 'payloadCharacters' | 'attachmentBytes'
 
 /** A recorded run, including attachments. */
 export interface RecordedRun extends RunRecord {
-  attachments?: HeldAttachment[];
+  attachments?: WaitingAttachment[];
 }
 
 /** The result of `recordRuns`. */

@@ -119,7 +119,7 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   'viewer → receiver': (target, found) =>
     found.typeOnly ||
     target.startsWith('receiver/filter/') ||
-    /^receiver\/domain\/(feedback|path-segment|query-keys|run-view|trace\/(call-records|derived-tools))\.ts$/.test(
+    /^receiver\/domain\/(feedback|path-segment|query\/query-keys|run-view|trace\/(call-records|derived-tools))\.ts$/.test(
       target,
     ),
 };

@@ -1,8 +1,8 @@
 // What a store in ClickHouse deletes, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
 import fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Ages } from '#src/receiver/domain/ages.ts';
-import { RetentionTime } from '#src/receiver/domain/retention-time.ts';
+import type { Ages } from '#src/receiver/domain/retention/ages.ts';
+import { RetentionTime } from '#src/receiver/domain/retention/retention-time.ts';
 import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { dayOfMs, TOMBSTONE } from '#src/receiver/store/clickhouse/messages.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runWords } from '#src/receiver/domain/search-words.ts';
+import { runWords } from '#src/receiver/domain/query/search-words.ts';
 
 test('the words of a run reach over a mebi of characters, payloads last', () => {
   const long = `${'x'.repeat(63)} `.repeat(16 * 1024);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { NO_PRICES } from '#src/receiver/domain/cost/prices.ts';
-import { cursorOf } from '#src/receiver/domain/cursor.ts';
-import type { ListQuery } from '#src/receiver/domain/query.ts';
+import { cursorOf } from '#src/receiver/domain/query/cursor.ts';
+import type { ListQuery } from '#src/receiver/domain/query/query.ts';
 import { ALL_TIMES } from '#src/receiver/filter/run-filter.ts';
 import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
 import { openToRead } from '#src/receiver/store/sqlite/file/file.ts';

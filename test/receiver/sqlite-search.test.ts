@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { NO_PRICES } from '#src/receiver/domain/cost/prices.ts';
-import { parseSearch, type Search } from '#src/receiver/domain/search-words.ts';
+import { parseSearch, type Search } from '#src/receiver/domain/query/search-words.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { SqliteIndex, SqliteSearch } from '#src/receiver/store/sqlite/reads/search.ts';
 import { SqliteWriter } from '#src/receiver/store/sqlite/writer.ts';

@@ -1,8 +1,8 @@
 import * as z from 'zod/v4';
 import { rootIn } from '../../base/forest.ts';
 import { defined, exactJson, isFields } from '../../payload/fields.ts';
-import type { Figures, GroupKey, Statistics } from '../../receiver/domain/query.ts';
-import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
+import type { Figures, GroupKey, Statistics } from '../../receiver/domain/query/query.ts';
+import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query/query-keys.ts';
 import { PAYLOAD_FIELDS, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../../receiver/domain/summary.ts';
 import { headWithRecords, type Records } from '../../receiver/domain/trace/call-records.ts';

@@ -1,7 +1,7 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
-import { countsText, DELETION_KINDS } from '../../receiver/domain/deletion.ts';
-import type { DeletionTarget, RunCounts } from '../../receiver/domain/query.ts';
+import type { DeletionTarget, RunCounts } from '../../receiver/domain/query/query.ts';
+import { countsText, DELETION_KINDS } from '../../receiver/domain/retention/deletion.ts';
 import { parseUuid } from '../../receiver/http/run-fields.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';

@@ -8,7 +8,7 @@ import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { defined, parsedJson } from '../../payload/fields.ts';
 import { pathSegment } from '../../receiver/domain/path-segment.ts';
-import type { DeletionTarget, RunCounts } from '../../receiver/domain/query.ts';
+import type { DeletionTarget, RunCounts } from '../../receiver/domain/query/query.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { registeredReceiver } from '../dev/registration.ts';
 import type { RerunChanges, RerunEvent } from '../rerun/rerun-events.ts';

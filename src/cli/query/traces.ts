@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { visible, visibleJson } from '../../base/text.ts';
 import { defined } from '../../payload/fields.ts';
-import type { ListQuery } from '../../receiver/domain/query.ts';
+import type { ListQuery } from '../../receiver/domain/query/query.ts';
 import type { TraceSummary } from '../../receiver/domain/run-view.ts';
 import {
   absoluteText,

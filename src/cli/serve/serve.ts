@@ -4,7 +4,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf, visibleJson } from '../../base/text.ts';
 import { mappingWith } from '../../otel/mapping/span-to-run.ts';
-import type { ProjectAges } from '../../receiver/domain/ages.ts';
+import type { ProjectAges } from '../../receiver/domain/retention/ages.ts';
 import { Access, type AccessRules, type TrustedProxy } from '../../receiver/http/access/access.ts';
 import { type Keyring, StoredKeys } from '../../receiver/http/access/keyring.ts';
 import { TokenSigner } from '../../receiver/http/access/token-signer.ts';

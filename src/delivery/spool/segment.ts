@@ -1,5 +1,5 @@
 import { ignoreErrors } from '../../base/guard.ts';
-import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isMimeType } from '../../payload/attachment.ts';
+import { ATTACHMENTS_MAX, isAttachmentName, isMimeType, type WaitingAttachment } from '../../payload/attachment.ts';
 import { isBlob } from '../../payload/describe.ts';
 import { nodeModule } from '../../platform/node.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '../../run/encoded-run.ts';
@@ -278,9 +278,9 @@ function withoutBlobs(run: EncodedRun): EncodedRun {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] {
+function attachmentsOf(sections: readonly Uint8Array[]): WaitingAttachment[] {
   if (sections.length > 3 * ATTACHMENTS_MAX) throw new TypeError('too many attachments');
-  const attachments: HeldAttachment[] = [];
+  const attachments: WaitingAttachment[] = [];
   for (let at = 0; at < sections.length; at += 3) {
     const [name, mimeType] = [utf8.decode(sections[at]), utf8.decode(sections[at + 1])];
     // Copies the bytes, because a view would keep the whole file in memory.

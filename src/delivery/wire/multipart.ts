@@ -2,7 +2,7 @@ import type { FileLike, FormDataLike } from 'form-data-encoder';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import { withoutPrototype } from '../../config/checker.ts';
-import { type HeldAttachment, safeName, sizeOf } from '../../payload/attachment.ts';
+import { safeName, sizeOf, type WaitingAttachment } from '../../payload/attachment.ts';
 import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
 import { isFilled, mainJson, type PayloadTexts } from '../../run/encoded-run.ts';
 import type { Attachment } from '../../run/record.ts';
@@ -100,32 +100,32 @@ async function attachmentFrames(parts: readonly AttachmentPart[], boundary: stri
   const options = withoutPrototype({ enableAdditionalHeaders: true });
   const encoder = new FormDataEncoder(formOf(parts), boundary, options);
   const chunks: Uint8Array[] = [];
-  for (const chunk of encoder.values()) chunks.push(chunk instanceof Uint8Array ? chunk : (chunk as HeldFile).bytes);
+  for (const chunk of encoder.values()) chunks.push(chunk instanceof Uint8Array ? chunk : (chunk as PartFile).bytes);
   // Replaces the last chunk, because form-data-encoder adds an empty line that RFC 2046 does not allow.
   chunks[chunks.length - 1] = Buffer.from(`--${boundary}--\r\n`);
   return chunks;
 }
 
-interface HeldFile extends FileLike {
+interface PartFile extends FileLike {
   readonly bytes: Uint8Array;
 }
 
 /** Returns a minimal `FormData`. A real `FormData` with `File` objects would copy the attachments. */
 function formOf(parts: readonly AttachmentPart[]): FormDataLike {
-  const all = parts.map((part): [string, HeldFile] => [part.partName, fileOf(part)]);
-  const entries = (): IterableIterator<[string, HeldFile]> => all.values();
+  const all = parts.map((part): [string, PartFile] => [part.partName, fileOf(part)]);
+  const entries = (): IterableIterator<[string, PartFile]> => all.values();
   // form-data-encoder only calls `entries`.
   return { append() {}, getAll: () => [], entries, [Symbol.iterator]: entries, [Symbol.toStringTag]: 'FormData' };
 }
 
-function fileOf({ name, bytes, mimeType: type }: AttachmentPart): HeldFile {
+function fileOf({ name, bytes, mimeType: type }: AttachmentPart): PartFile {
   async function* stream(): AsyncGenerator<Uint8Array> {
     yield bytes;
   }
   return { name, type, size: bytes.byteLength, lastModified: 0, bytes, stream, [Symbol.toStringTag]: 'File' };
 }
 
-async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<Uint8Array | undefined> {
+async function bytesOf({ bytes }: WaitingAttachment, signal: AbortSignal): Promise<Uint8Array | undefined> {
   if (bytes instanceof Uint8Array) return bytes;
   try {
     return await readBlob(bytes, signal);

@@ -32,7 +32,7 @@ export interface SenderOptions {
   readonly compresses: boolean;
   readonly monotonicMs: () => number;
   /** Called when the memory used by request bodies changes. `bytes` is the difference. */
-  readonly heldBytes: (bytes: number) => void;
+  readonly waitingBytes: (bytes: number) => void;
 }
 
 /**
@@ -100,7 +100,7 @@ export class Sender {
   }
 
   #setBody(batch: Batch, body: RequestBody | undefined): void {
-    this.#options.heldBytes((body?.heldBytes ?? 0) - (batch.body?.heldBytes ?? 0));
+    this.#options.waitingBytes((body?.waitingBytes ?? 0) - (batch.body?.waitingBytes ?? 0));
     batch.body = body;
   }
 
@@ -109,25 +109,25 @@ export class Sender {
     const plainBytes = bodyBytes(chunks);
     const compressed = await this.#compressed(chunks, signal);
     if (compressed === undefined)
-      return { contentType, chunks, plainBytes, heldBytes: plainBytes, encoding: undefined };
+      return { contentType, chunks, plainBytes, waitingBytes: plainBytes, encoding: undefined };
     const { bytes, encoding } = compressed;
-    return { contentType, chunks: [bytes], plainBytes, heldBytes: bytes.length, encoding };
+    return { contentType, chunks: [bytes], plainBytes, waitingBytes: bytes.length, encoding };
   }
 
   /** Returns the body of a slab. Compresses the slab itself if the service accepts that. */
   async #bodyOf(slab: Slab, signal: AbortSignal): Promise<RequestBody> {
     const { contentType, plainBytes, kept } = slab;
-    const { compresses, info, heldBytes } = this.#options;
+    const { compresses, info, waitingBytes } = this.#options;
     const isAccepted = compresses && kept.encoding !== undefined && info.encodings.includes(kept.encoding);
     const plain = isAccepted ? kept.bytes : slab.plain();
     const compressed = isAccepted ? undefined : await this.#compressed([plain], signal);
     if (compressed !== undefined) {
-      heldBytes(compressed.bytes.length - kept.bytes.length);
+      waitingBytes(compressed.bytes.length - kept.bytes.length);
       slab.keepCompressed(compressed.bytes, compressed.encoding);
     }
     const isOfSlab = plain === kept.bytes || compressed !== undefined;
     const { bytes, encoding } = isOfSlab ? slab.kept : { bytes: plain, encoding: undefined };
-    return { contentType, chunks: [bytes], plainBytes, heldBytes: isOfSlab ? 0 : bytes.length, encoding };
+    return { contentType, chunks: [bytes], plainBytes, waitingBytes: isOfSlab ? 0 : bytes.length, encoding };
   }
 
   /** Compresses a body if the service accepts that. Returns undefined if the body is sent as it is. */

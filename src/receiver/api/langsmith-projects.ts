@@ -1,4 +1,4 @@
-import type { Scope } from '../domain/query.ts';
+import type { Scope } from '../domain/query/query.ts';
 import { projectOf } from '../domain/run-values.ts';
 import type { ProjectSummary } from '../domain/run-view.ts';
 import { derivedUuid } from '../domain/uuid.ts';

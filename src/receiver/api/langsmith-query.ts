@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { RunspanError } from '../../base/errors.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import type { ListQuery } from '../domain/query.ts';
+import type { ListQuery } from '../domain/query/query.ts';
 import { HAS_ERROR, translateFilter } from '../filter/langsmith-filter.ts';
 import { condition, searchWords } from '../filter/parser.ts';
 import { ALL_TIMES, among, type Parsed, parsedQuery } from '../filter/run-filter.ts';

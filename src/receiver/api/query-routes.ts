@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf, visible } from '../../base/text.ts';
-import { countsText, DELETION_KINDS } from '../domain/deletion.ts';
 import { mapInTurns } from '../domain/in-turns.ts';
-import type { DeletionTarget, ListPage, ThreadTurns } from '../domain/query.ts';
+import type { DeletionTarget, ListPage, ThreadTurns } from '../domain/query/query.ts';
+import { countsText, DELETION_KINDS } from '../domain/retention/deletion.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
 import { ALL_TIMES, equal } from '../filter/run-filter.ts';
 import { changeStream } from '../http/change-stream.ts';

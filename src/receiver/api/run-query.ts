@@ -11,7 +11,7 @@ import type {
   SuggestionField,
   SuggestionQuery,
   ThreadQuery,
-} from '../domain/query.ts';
+} from '../domain/query/query.ts';
 import {
   GROUP_KEYS,
   isGroupKey,
@@ -19,7 +19,7 @@ import {
   RANK_KEYS,
   SORT_KEYS,
   SUGGESTION_FIELDS,
-} from '../domain/query-keys.ts';
+} from '../domain/query/query-keys.ts';
 import { offsetsOf } from '../domain/statistics/time-buckets.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';

@@ -1,7 +1,7 @@
 import { parseExact } from '../../payload/fields.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
-import type { RunCounts, Scope } from '../domain/query.ts';
+import type { RunCounts, Scope } from '../domain/query/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import type { StoredRun } from '../domain/run-view.ts';
 import { ALL_RUNS } from '../filter/run-filter.ts';

@@ -3,7 +3,7 @@ import { shown } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import { isTimestamp, parseDottedOrder } from '../../run/time.ts';
 import type { Feedback } from '../domain/feedback.ts';
-import type { RunCounts } from '../domain/query.ts';
+import type { RunCounts } from '../domain/query/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { feedbackOfBody } from '../http/feedback-fields.ts';
 import { HttpError, type Location, ValidationIssues } from '../http/http-error.ts';

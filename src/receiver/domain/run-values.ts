@@ -2,7 +2,7 @@ import { exactJson } from '../../payload/fields.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import { comparable, mayBeCut } from './comparable.ts';
 import { type Feedback, NOTE } from './feedback.ts';
-import type { SortKey, TextField } from './query.ts';
+import type { SortKey, TextField } from './query/query.ts';
 import type { RunFields } from './run-message.ts';
 import type { ProjectSummary, RunSummary, TraceOutcome, Usage } from './run-view.ts';
 

@@ -1,4 +1,4 @@
-import type { TextField } from '../domain/query.ts';
+import type { TextField } from '../domain/query/query.ts';
 
 /** A field whose value is a number. `latency` is in microseconds. `cached` is the cached share of the input tokens. */
 export type AmountField = 'latency' | 'tokens' | 'input_tokens' | 'output_tokens' | 'cost' | 'cached';

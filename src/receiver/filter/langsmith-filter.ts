@@ -1,7 +1,7 @@
 import { RunspanError } from '../../base/errors.ts';
 import { exactJson, parseExact } from '../../payload/fields.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import type { TimeRange } from '../domain/query.ts';
+import type { TimeRange } from '../domain/query/query.ts';
 import { condition, filterValue, searchWords } from './parser.ts';
 
 /** A filter of LangSmith's API in the receiver's filter language. */

@@ -1,6 +1,6 @@
 import { cachedShareOf } from '../domain/cost/usage.ts';
 import type { Feedback } from '../domain/feedback.ts';
-import type { TextField } from '../domain/query.ts';
+import type { TextField } from '../domain/query/query.ts';
 import { type FilteredRun, feedbackTexts, filteredTexts, isOfProject } from '../domain/run-values.ts';
 import type { Usage } from '../domain/run-view.ts';
 import type { Bound, Comparison, FilterNode, TextPattern } from './filter.ts';

@@ -1,6 +1,6 @@
 import { nearWord } from '../../base/near.ts';
-import type { TextField } from '../domain/query.ts';
-import { TEXT_FIELDS } from '../domain/query-keys.ts';
+import type { TextField } from '../domain/query/query.ts';
+import { TEXT_FIELDS } from '../domain/query/query-keys.ts';
 import { RUN_STATUSES, storable } from '../domain/run-view.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import { AMOUNTS, NUMBER, parseNumber, TIME, toIsoTime } from './values.ts';

@@ -2,8 +2,8 @@ import { RunspanError } from '../../base/errors.ts';
 import { shown } from '../../base/text.ts';
 import { canonicalId, parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from '../domain/comparable.ts';
-import type { ListQuery, RunQuery, Scope, StatisticsQuery, TextField, TimeRange } from '../domain/query.ts';
-import { parseSearch, type Search } from '../domain/search-words.ts';
+import type { ListQuery, RunQuery, Scope, StatisticsQuery, TextField, TimeRange } from '../domain/query/query.ts';
+import { parseSearch, type Search } from '../domain/query/search-words.ts';
 import type { Comparison, FilterNode } from './filter.ts';
 import { type FilterTerm, parseFilter, problemIn } from './parser.ts';
 

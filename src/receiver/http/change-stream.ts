@@ -1,4 +1,4 @@
-import type { Scope } from '../domain/query.ts';
+import type { Scope } from '../domain/query/query.ts';
 import type { ChangeFeed } from '../store/store.ts';
 
 /** Time within which changes are combined into one event, in milliseconds. */

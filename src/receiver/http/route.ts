@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
-import type { Scope } from '../domain/query.ts';
+import type { Scope } from '../domain/query/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import type { Permission } from '../store/key-store.ts';
 import type { Store, StoreStatus } from '../store/store.ts';

@@ -9,7 +9,7 @@ import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
 import { identityOf, type SpanIds, spanKey } from '../domain/identity.ts';
 import { inTurns } from '../domain/in-turns.ts';
-import type { Scope } from '../domain/query.ts';
+import type { Scope } from '../domain/query/query.ts';
 import type { RunFields, RunOperation } from '../domain/run-message.ts';
 import { derivedUuid } from '../domain/uuid.ts';
 import { putIntoProject } from '../http/access/project-scope.ts';

@@ -2,7 +2,7 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { mapInTurns } from '../domain/in-turns.ts';
-import type { Scope } from '../domain/query.ts';
+import type { Scope } from '../domain/query/query.ts';
 import type { Store } from './store.ts';
 
 /** Maximum time to wait for the run of a feedback. Clients send runs in batches, so the run may arrive later. */

@@ -2,8 +2,6 @@ import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../../conf
 import { exactJson, parseExact } from '../../payload/fields.ts';
 import type { Attachment } from '../../run/record.ts';
 import { PRICE_CHECKS, PriceList, type PriceOptions } from '../domain/cost/prices.ts';
-import { type Listed, pageOf, sortedItems } from '../domain/cursor.ts';
-import { Deletions, deletionAt, Tombstones } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
 import {
@@ -15,6 +13,7 @@ import {
   type TraceNames,
 } from '../domain/identity.ts';
 import { inTurns, takeTurn } from '../domain/in-turns.ts';
+import { type Listed, pageOf, sortedItems } from '../domain/query/cursor.ts';
 import type {
   DeletionTarget,
   ListPage,
@@ -29,7 +28,9 @@ import type {
   SuggestionQuery,
   ThreadQuery,
   TimeRange,
-} from '../domain/query.ts';
+} from '../domain/query/query.ts';
+import { isFound, runWords } from '../domain/query/search-words.ts';
+import { Deletions, deletionAt, Tombstones } from '../domain/retention/deletion.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, projectSummaries, sortValueOf } from '../domain/run-values.ts';
 import type {
@@ -40,7 +41,6 @@ import type {
   ThreadSummary,
   TraceSummary,
 } from '../domain/run-view.ts';
-import { isFound, runWords } from '../domain/search-words.ts';
 import { statisticsOf } from '../domain/statistics/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/statistics/suggestions.ts';
 import { outlineOfSummary, toolsIn, wholeTexts } from '../domain/summary.ts';

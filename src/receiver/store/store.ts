@@ -14,7 +14,7 @@ import type {
   SuggestionQuery,
   ThreadQuery,
   TimeRange,
-} from '../domain/query.ts';
+} from '../domain/query/query.ts';
 import type { RunFields, RunOperation } from '../domain/run-message.ts';
 import type {
   PayloadField,

@@ -1,7 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
-import type { Scope } from '../domain/query.ts';
+import type { Scope } from '../domain/query/query.ts';
 import type { StoreChange } from './store.ts';
 
 /** Minimum interval between log lines about deleted traces, in milliseconds. */

@@ -1,6 +1,6 @@
 import type { RevisionStatus } from '../../clients/control-plane/revision.ts';
 import type { Spelling } from '../../clients/control-plane/spelling.ts';
-import type { RunQuery } from '../../receiver/domain/query.ts';
+import type { RunQuery } from '../../receiver/domain/query/query.ts';
 import type { StoredRun } from '../../receiver/domain/run-view.ts';
 import type { ReceiverFaults } from '../../receiver/http/server/faults.ts';
 import type { AssistantFunction } from './assistant.ts';

@@ -1,5 +1,5 @@
-import type { GroupKey, SortKey } from '../../receiver/domain/query.ts';
-import { isGroupKey, SORT_KEYS } from '../../receiver/domain/query-keys.ts';
+import type { GroupKey, SortKey } from '../../receiver/domain/query/query.ts';
+import { isGroupKey, SORT_KEYS } from '../../receiver/domain/query/query-keys.ts';
 
 const VIEWS = ['traces', 'runs', 'threads', 'users', 'statistics', 'compare', 'rerun'] as const;
 

@@ -9,7 +9,7 @@ import type {
   Statistics,
   Suggestion,
   ThreadTurns,
-} from '../../receiver/domain/query.ts';
+} from '../../receiver/domain/query/query.ts';
 import type {
   CacheComparison,
   PayloadField,

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import type { DeletionTarget } from '../../receiver/domain/query.ts';
+import type { DeletionTarget } from '../../receiver/domain/query/query.ts';
 import { api, problemOf } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { go } from '../data/navigation.ts';

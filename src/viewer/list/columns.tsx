@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 import type { FeedbackFigures } from '../../receiver/domain/feedback.ts';
-import type { SortKey } from '../../receiver/domain/query.ts';
+import type { SortKey } from '../../receiver/domain/query/query.ts';
 import type { Usage } from '../../receiver/domain/run-view.ts';
 import type { Address } from '../data/address.ts';
 import { condition, withTerms } from '../data/filter.ts';

@@ -1,6 +1,6 @@
 import type { JSX, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { SortKey } from '../../receiver/domain/query.ts';
+import type { SortKey } from '../../receiver/domain/query/query.ts';
 import { api } from '../data/api.ts';
 import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address, compare, go } from '../data/navigation.ts';

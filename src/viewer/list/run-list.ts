@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks';
-import type { ListPage } from '../../receiver/domain/query.ts';
+import type { ListPage } from '../../receiver/domain/query/query.ts';
 import type { TraceOutcome, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { problemOf } from '../data/api.ts';
 import { onChanges } from '../data/changes.ts';

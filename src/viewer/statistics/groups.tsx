@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Figures, GroupFigures, GroupKey, RunFigures, Statistics } from '../../receiver/domain/query.ts';
-import { GROUP_KEYS, metadataKeyOf } from '../../receiver/domain/query-keys.ts';
+import type { Figures, GroupFigures, GroupKey, RunFigures, Statistics } from '../../receiver/domain/query/query.ts';
+import { GROUP_KEYS, metadataKeyOf } from '../../receiver/domain/query/query-keys.ts';
 import { api } from '../data/api.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';

@@ -1,7 +1,7 @@
 import './statistics.css';
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { Figures, Statistics } from '../../receiver/domain/query.ts';
+import type { Figures, Statistics } from '../../receiver/domain/query/query.ts';
 import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import type { GroupFigures, Statistics } from '../../receiver/domain/query.ts';
+import type { GroupFigures, Statistics } from '../../receiver/domain/query/query.ts';
 import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';

@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
-import type { Suggestion as StoredValue } from '../../receiver/domain/query.ts';
+import type { Suggestion as StoredValue } from '../../receiver/domain/query/query.ts';
 import type { ProjectSummary } from '../../receiver/domain/run-view.ts';
 import type { FilterTerm } from '../../receiver/filter/parser.ts';
 import { api } from '../data/api.ts';

@@ -1,4 +1,4 @@
-import type { Suggestion as StoredValue } from '../../receiver/domain/query.ts';
+import type { Suggestion as StoredValue } from '../../receiver/domain/query/query.ts';
 import { condition, filterValue, KEYS, metadataCondition } from '../data/filter.ts';
 
 /** A condition, or the beginning of a condition, that completes the typed text. */

@@ -1,5 +1,5 @@
 import { rejects } from 'node:assert/strict';
-import type { DeletionTarget, Scope } from '#src/receiver/domain/query.ts';
+import type { DeletionTarget, Scope } from '#src/receiver/domain/query/query.ts';
 
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';

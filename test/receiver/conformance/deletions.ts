@@ -1,6 +1,6 @@
 // Deletions, late messages in all forms, and restarts in any order, compared with a set of runs.
 import fc from 'fast-check';
-import type { DeletionTarget } from '#src/receiver/domain/query.ts';
+import type { DeletionTarget } from '#src/receiver/domain/query/query.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import { canonicalId } from '#src/run/time.ts';

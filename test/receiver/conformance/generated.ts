@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Feedback } from '#src/receiver/domain/feedback.ts';
 import { grouped } from '#src/receiver/domain/grouped.ts';
 import { ageOf } from '#src/receiver/domain/identity.ts';
-import type { DeletionTarget } from '#src/receiver/domain/query.ts';
+import type { DeletionTarget } from '#src/receiver/domain/query/query.ts';
 import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import { condition, searchWords } from '#src/receiver/filter/parser.ts';
 import { PROGRAM_ENDED } from '#src/run/record.ts';

@@ -1,7 +1,7 @@
 // Compares a store with a store in memory after generated steps. `MemoryStore` is small, and has no index, no cache and no
 // stored totals.
 import fc from 'fast-check';
-import type { GroupKey, ListQuery, Scope, StatisticsQuery, SuggestionField } from '#src/receiver/domain/query.ts';
+import type { GroupKey, ListQuery, Scope, StatisticsQuery, SuggestionField } from '#src/receiver/domain/query/query.ts';
 import type { AttachmentInfo, StoredRun } from '#src/receiver/domain/run-view.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';

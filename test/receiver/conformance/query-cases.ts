@@ -1,6 +1,6 @@
 import { rejects } from 'node:assert/strict';
 import { comparable } from '#src/receiver/domain/comparable.ts';
-import type { RunQuery, SuggestionQuery } from '#src/receiver/domain/query.ts';
+import type { RunQuery, SuggestionQuery } from '#src/receiver/domain/query/query.ts';
 import type { RunFields } from '#src/receiver/domain/run-message.ts';
 import type { FilterNode } from '#src/receiver/filter/filter.ts';
 import { condition } from '#src/receiver/filter/parser.ts';

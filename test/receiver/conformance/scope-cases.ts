@@ -1,5 +1,5 @@
 import { notDeepStrictEqual } from 'node:assert/strict';
-import type { Scope } from '#src/receiver/domain/query.ts';
+import type { Scope } from '#src/receiver/domain/query/query.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import {

@@ -1,5 +1,5 @@
 import { ok } from 'node:assert/strict';
-import type { GroupKey, Scope } from '#src/receiver/domain/query.ts';
+import type { GroupKey, Scope } from '#src/receiver/domain/query/query.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';

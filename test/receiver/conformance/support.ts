@@ -1,7 +1,7 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import { isObject } from '#src/config/checker.ts';
 import type { Feedback } from '#src/receiver/domain/feedback.ts';
-import type { ListPage, ListQuery, RunQuery, Scope, StatisticsQuery } from '#src/receiver/domain/query.ts';
+import type { ListPage, ListQuery, RunQuery, Scope, StatisticsQuery } from '#src/receiver/domain/query/query.ts';
 import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import type { RunOutline, StoredRun } from '#src/receiver/domain/run-view.ts';
 import { type Parsed, parsedQuery } from '#src/receiver/filter/run-filter.ts';

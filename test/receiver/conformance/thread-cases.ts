@@ -1,4 +1,4 @@
-import type { Scope, ThreadQuery } from '#src/receiver/domain/query.ts';
+import type { Scope, ThreadQuery } from '#src/receiver/domain/query/query.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';

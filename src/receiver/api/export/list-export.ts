@@ -1,4 +1,4 @@
-import type { ExportQuery, RunQuery } from '../../domain/query.ts';
+import type { ExportQuery, RunQuery } from '../../domain/query/query.ts';
 import { projectOf, timesOf } from '../../domain/run-values.ts';
 import type { RunSummary, TraceSummary } from '../../domain/run-view.ts';
 import { ALL_RUNS, among, type Parsed } from '../../filter/run-filter.ts';

@@ -1,7 +1,7 @@
 import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { grouped } from '../../domain/grouped.ts';
-import type { RunQuery } from '../../domain/query.ts';
+import type { RunQuery } from '../../domain/query/query.ts';
 import type { StoredRun } from '../../domain/run-view.ts';
 import { type Parsed, parsedQuery } from '../../filter/run-filter.ts';
 import { jsonPieces } from '../../http/json-pieces.ts';

@@ -1,4 +1,4 @@
-import type { RunFigures } from '../query.ts';
+import type { RunFigures } from '../query/query.ts';
 
 /** Logarithm of the width of a latency bucket. Each bucket begins 2 % above the previous one. */
 const BUCKET_LOG = Math.log(1.02);

@@ -3,7 +3,7 @@ import { MODEL_TYPES } from '../../../run/calls/same-call.ts';
 import { isoTimestamp } from '../../../run/time.ts';
 import { comparable } from '../comparable.ts';
 import type { FeedbackFigures } from '../feedback.ts';
-import type { Figures, GroupFigures, GroupKey, RankKey, RunFigures, Statistics } from '../query.ts';
+import type { Figures, GroupFigures, GroupKey, RankKey, RunFigures, Statistics } from '../query/query.ts';
 import type { FilteredRun } from '../run-values.ts';
 import type { RunStatus, TraceOutcome, Usage } from '../run-view.ts';
 import { USAGE_KEYS } from '../summary.ts';

@@ -1,5 +1,5 @@
-import type { Suggestion, SuggestionField, TextField } from '../query.ts';
-import { metadataKeyOf } from '../query-keys.ts';
+import type { Suggestion, SuggestionField, TextField } from '../query/query.ts';
+import { metadataKeyOf } from '../query/query-keys.ts';
 import { type FilteredRun, filteredTexts, metadataTextOf, projectOf } from '../run-values.ts';
 
 /** Maximum number of runs whose values are suggested, latest first. */

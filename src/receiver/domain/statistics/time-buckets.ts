@@ -1,4 +1,4 @@
-import type { StatisticsQuery, TimeRange } from '../query.ts';
+import type { StatisticsQuery, TimeRange } from '../query/query.ts';
 
 const BUCKETS = 60;
 

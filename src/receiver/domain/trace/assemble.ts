@@ -3,10 +3,10 @@ import { MODEL_TYPES } from '../../../run/calls/same-call.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { parseIsoTimestamp } from '../../../run/time.ts';
 import { addCost, type PriceList } from '../cost/prices.ts';
-import type { CoveredTrace } from '../deletion.ts';
 import type { Feedback, FeedbackFigures } from '../feedback.ts';
 import { ageOf, type FieldAges, type Identity, identityOf, withRecord } from '../identity.ts';
-import type { Scope } from '../query.ts';
+import type { Scope } from '../query/query.ts';
+import type { CoveredTrace } from '../retention/deletion.ts';
 import type { RunFields, RunOperation } from '../run-message.ts';
 import { type FilteredRun, isOfProject, projectNames, projectOf, timesOf } from '../run-values.ts';
 import {

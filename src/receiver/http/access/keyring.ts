@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
-import type { Scope } from '../../domain/query.ts';
+import type { Scope } from '../../domain/query/query.ts';
 import { isStoredKey, type KeyStore, keyIdOf, type Permission, type StoredKey } from '../../store/key-store.ts';
 import { DEFAULT_SCOPE } from '../../store/store.ts';
 import { ReadCache } from '../read-cache.ts';

@@ -1,4 +1,4 @@
-import type { Scope } from '../../domain/query.ts';
+import type { Scope } from '../../domain/query/query.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { HttpError } from '../http-error.ts';
 import type { Call } from '../route.ts';

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Scope } from '../../domain/query.ts';
+import type { Scope } from '../../domain/query/query.ts';
 import type { TokenSecret, TokenStore } from '../../store/store.ts';
 import { ReadCache } from '../read-cache.ts';
 

@@ -1,4 +1,4 @@
-import type { Figures } from '../../domain/query.ts';
+import type { Figures } from '../../domain/query/query.ts';
 import { parsedQuery } from '../../filter/run-filter.ts';
 import { STORE_METHODS, type Store, type StoreStatus } from '../../store/store.ts';
 

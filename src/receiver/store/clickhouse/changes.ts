@@ -3,7 +3,7 @@ import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { grouped } from '../../domain/grouped.ts';
-import type { Scope } from '../../domain/query.ts';
+import type { Scope } from '../../domain/query/query.ts';
 import type { ChangeFeed, StoreChange } from '../store.ts';
 import { type ChangedTrace, Subscribers } from '../subscribers.ts';
 import type { StoreClock } from './clock.ts';

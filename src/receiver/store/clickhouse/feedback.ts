@@ -1,7 +1,7 @@
 import { exactJson, parseExact } from '../../../payload/fields.ts';
 import { NO_PRICES } from '../../domain/cost/prices.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import type { Scope } from '../../domain/query.ts';
+import type { Scope } from '../../domain/query/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import { type ClickHouse, type Query, sql, string, uuidParam, uuids } from './connection.ts';

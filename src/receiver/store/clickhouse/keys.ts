@@ -1,4 +1,4 @@
-import type { Scope } from '../../domain/query.ts';
+import type { Scope } from '../../domain/query/query.ts';
 import type { KeyStore, StoredKey } from '../key-store.ts';
 import type { RevokedToken, TokenSecret } from '../store.ts';
 import { type ClickHouse, type Query, type Sql, sql, string, uuids } from './connection.ts';

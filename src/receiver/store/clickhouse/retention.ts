@@ -1,7 +1,7 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
-import type { Ages } from '../../domain/ages.ts';
-import type { RetentionTime } from '../../domain/retention-time.ts';
+import type { Ages } from '../../domain/retention/ages.ts';
+import type { RetentionTime } from '../../domain/retention/retention-time.ts';
 import { StoreError } from '../store.ts';
 import { type ClickHouse, integer, integers, type Sql, sql, string, strings } from './connection.ts';
 import { deleteRemoved, deleteWhere } from './deletion.ts';

@@ -1,5 +1,5 @@
 import { RunspanError } from '../../../base/errors.ts';
-import { UNSPACED } from '../../domain/search-words.ts';
+import { UNSPACED } from '../../domain/query/search-words.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type ClickHouse, sql } from './connection.ts';
 import { TOMBSTONE } from './messages.ts';

@@ -1,11 +1,11 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
-import type { ProjectAges } from '../../domain/ages.ts';
 import type { PriceList } from '../../domain/cost/prices.ts';
-import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import type { DeletionTarget, GroupKey, Scope } from '../../domain/query.ts';
-import { RetentionTime } from '../../domain/retention-time.ts';
+import type { DeletionTarget, GroupKey, Scope } from '../../domain/query/query.ts';
+import type { ProjectAges } from '../../domain/retention/ages.ts';
+import { deletionAt } from '../../domain/retention/deletion.ts';
+import { RetentionTime } from '../../domain/retention/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import type { CountedKeys } from './counted-keys.ts';

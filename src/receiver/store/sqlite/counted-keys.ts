@@ -1,6 +1,6 @@
 import { parseExact } from '../../../payload/fields.ts';
-import type { GroupKey } from '../../domain/query.ts';
-import { metadataKeyOf } from '../../domain/query-keys.ts';
+import type { GroupKey } from '../../domain/query/query.ts';
+import { metadataKeyOf } from '../../domain/query/query-keys.ts';
 import { groupsInJson } from '../../domain/statistics/statistics.ts';
 import type { SmallFields } from '../../domain/summary.ts';
 import type { SqliteConnection } from './file/database.ts';

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { type Deletion, Deletions, OPEN_DELETIONS_MAX, Tombstones } from '../../domain/deletion.ts';
 import { decideTraces, type Identity } from '../../domain/identity.ts';
-import type { RunCounts } from '../../domain/query.ts';
+import type { RunCounts } from '../../domain/query/query.ts';
+import { type Deletion, Deletions, OPEN_DELETIONS_MAX, Tombstones } from '../../domain/retention/deletion.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace, TenantChange } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './file/database.ts';
 import { REMOVED } from './file/schema.ts';
-import type { Placement } from './placement.ts';
+import type { TracePlacement } from './placement.ts';
 import { type Condition, ofProject } from './reads/lists.ts';
 import { forgetNames, PROJECT_OF_RUN, type StoredTrace } from './reads/stored-trace.ts';
 import { type ProjectColumns, projectNamesIn, type RunRow } from './run-row.ts';
@@ -127,7 +127,7 @@ export class SqliteDeletions {
     return covered;
   }
 
-  decideTraces(runs: ReadonlyMap<string, Identity>, names: Placement): ReadonlyMap<string, StoredTrace> {
+  decideTraces(runs: ReadonlyMap<string, Identity>, names: TracePlacement): ReadonlyMap<string, StoredTrace> {
     const { tenant } = names;
     if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return decideTraces(runs, names);
     const ids = [...runs].flatMap(([id, { traceId = id, otelTraceId = id, parentId = id }]) =>

@@ -13,7 +13,7 @@ import { deleteRun, SqliteRun } from './sqlite-run.ts';
  * Holds the runs and traces that a call changes. Assigns each run to its trace and its parent, even if the parent
  * arrives later. Updates the totals of each trace.
  */
-export class Placement implements TraceNames<StoredTrace> {
+export class TracePlacement implements TraceNames<StoredTrace> {
   readonly counters: Counters;
   readonly #connection: SqliteConnection;
   readonly #prices: PriceList;

@@ -1,6 +1,6 @@
-import type { Ages, ProjectAges } from '../../domain/ages.ts';
-import { DELETIONS_MS } from '../../domain/deletion.ts';
-import type { RetentionTime } from '../../domain/retention-time.ts';
+import type { Ages, ProjectAges } from '../../domain/retention/ages.ts';
+import { DELETIONS_MS } from '../../domain/retention/deletion.ts';
+import type { RetentionTime } from '../../domain/retention/retention-time.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { hideTrace } from './deletion.ts';

@@ -15,7 +15,6 @@ import {
 } from '../../../config/checker.ts';
 import { exactJson } from '../../../payload/fields.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
-import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { checkPriceOptions, PRICE_CHECKS, type PriceOptions } from '../../domain/cost/prices.ts';
 import { takeTurn } from '../../domain/in-turns.ts';
 import type {
@@ -26,8 +25,9 @@ import type {
   Scope,
   Statistics,
   StatisticsQuery,
-} from '../../domain/query.ts';
-import { lagReport } from '../../domain/retention-time.ts';
+} from '../../domain/query/query.ts';
+import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/retention/ages.ts';
+import { lagReport } from '../../domain/retention/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';

@@ -1,16 +1,16 @@
 import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { PriceList } from '../../domain/cost/prices.ts';
-import type { Deletion } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { identitiesIn } from '../../domain/identity.ts';
-import type { GroupKey } from '../../domain/query.ts';
+import type { GroupKey } from '../../domain/query/query.ts';
+import type { Deletion } from '../../domain/retention/deletion.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
 import { SqliteDeletions } from './deletion.ts';
 import { idBytes, type SqliteConnection } from './file/database.ts';
 import type { EncodedOperation } from './payloads.ts';
-import { Placement } from './placement.ts';
+import { TracePlacement } from './placement.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 
 export class SqliteWriter {
@@ -107,11 +107,11 @@ export class SqliteWriter {
     return row?.n ?? this.#connection.insert('INSERT INTO tenants (name) VALUES (?)', name);
   }
 
-  #placement(tenant: string): Placement {
-    return new Placement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
+  #placement(tenant: string): TracePlacement {
+    return new TracePlacement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
   }
 
-  #attach(operations: readonly EncodedOperation[], placement: Placement): void {
+  #attach(operations: readonly EncodedOperation[], placement: TracePlacement): void {
     for (const { id, attachments } of operations) {
       if (attachments.length === 0) continue;
       const n = placement.find(id)?.row?.n ?? null;
@@ -123,7 +123,7 @@ export class SqliteWriter {
     }
   }
 
-  #finish(tenant: string, placement: Placement): TenantChange {
+  #finish(tenant: string, placement: TracePlacement): TenantChange {
     const seq = this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
     return { tenant, traces: placement.finish(seq, this.#nowMs()) };
   }

@@ -1,4 +1,4 @@
-import type { TimeRange } from '../../../domain/query.ts';
+import type { TimeRange } from '../../../domain/query/query.ts';
 import type { Comparison, FilterNode, TextPattern } from '../../../filter/filter.ts';
 import type { RunFilter } from '../../../filter/run-filter.ts';
 import {

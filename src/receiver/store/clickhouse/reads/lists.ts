@@ -1,8 +1,8 @@
-import { firstPage, PAGE_ITEMS, positionOf } from '../../../domain/cursor.ts';
 import type { Feedback } from '../../../domain/feedback.ts';
 import { grouped } from '../../../domain/grouped.ts';
-import type { ListQuery, Scope, SortKey, SuggestionQuery, TimeRange } from '../../../domain/query.ts';
-import { metadataKeyOf } from '../../../domain/query-keys.ts';
+import { firstPage, PAGE_ITEMS, positionOf } from '../../../domain/query/cursor.ts';
+import type { ListQuery, Scope, SortKey, SuggestionQuery, TimeRange } from '../../../domain/query/query.ts';
+import { metadataKeyOf } from '../../../domain/query/query-keys.ts';
 import { projectSummaries } from '../../../domain/run-values.ts';
 import type { RunSummary, TraceSummary } from '../../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../../domain/statistics/suggestions.ts';

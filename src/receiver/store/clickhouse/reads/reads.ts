@@ -4,7 +4,7 @@ import type { Feedback } from '../../../domain/feedback.ts';
 import { grouped } from '../../../domain/grouped.ts';
 import { spanKey } from '../../../domain/identity.ts';
 import { mapInTurns } from '../../../domain/in-turns.ts';
-import type { RunQuery, Scope } from '../../../domain/query.ts';
+import type { RunQuery, Scope } from '../../../domain/query/query.ts';
 import { projectOf } from '../../../domain/run-values.ts';
 import {
   type CostSource,

@@ -1,6 +1,6 @@
 import { parseExact, withValues } from '../../../../payload/fields.ts';
-import type { TimeRange } from '../../../domain/query.ts';
-import { isFound, isUnspaced, runWords, type Search } from '../../../domain/search-words.ts';
+import type { TimeRange } from '../../../domain/query/query.ts';
+import { isFound, isUnspaced, runWords, type Search } from '../../../domain/query/search-words.ts';
 import type { RunFilter } from '../../../filter/run-filter.ts';
 import { all } from '../../../filter/sql.ts';
 import { StoreError } from '../../store.ts';

@@ -1,5 +1,5 @@
-import type { GroupKey, RankKey, TimeRange } from '../../../domain/query.ts';
-import { metadataKeyOf } from '../../../domain/query-keys.ts';
+import type { GroupKey, RankKey, TimeRange } from '../../../domain/query/query.ts';
+import { metadataKeyOf } from '../../../domain/query/query-keys.ts';
 import { type Latencies, latenciesOfCounts } from '../../../domain/statistics/latencies.ts';
 import {
   countedOf,

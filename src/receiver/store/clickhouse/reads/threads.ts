@@ -1,6 +1,6 @@
 import { definedOrNone } from '../../../../payload/fields.ts';
-import { firstPage, PAGE_ITEMS, positionOf } from '../../../domain/cursor.ts';
-import type { Scope, ThreadQuery } from '../../../domain/query.ts';
+import { firstPage, PAGE_ITEMS, positionOf } from '../../../domain/query/cursor.ts';
+import type { Scope, ThreadQuery } from '../../../domain/query/query.ts';
 import type { TraceOutcome, Usage } from '../../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../../domain/summary.ts';
 import { figuresOf } from '../../../domain/trace/assemble.ts';

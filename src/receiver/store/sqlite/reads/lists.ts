@@ -1,7 +1,7 @@
 import { defined } from '../../../../payload/fields.ts';
 import { comparable } from '../../../domain/comparable.ts';
-import { firstPage, PAGE_ITEMS, positionOf } from '../../../domain/cursor.ts';
-import type { ListPage, ListQuery, SortKey, Suggestion, SuggestionQuery } from '../../../domain/query.ts';
+import { firstPage, PAGE_ITEMS, positionOf } from '../../../domain/query/cursor.ts';
+import type { ListPage, ListQuery, SortKey, Suggestion, SuggestionQuery } from '../../../domain/query/query.ts';
 import type { RunOutline, RunSummary } from '../../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestedMetadata, suggestionsOf } from '../../../domain/statistics/suggestions.ts';
 import {

@@ -1,9 +1,9 @@
 import { exactJson, parseExact } from '../../../../payload/fields.ts';
 import type { Attachment } from '../../../../run/record.ts';
-import { deletionAt } from '../../../domain/deletion.ts';
 import type { Feedback } from '../../../domain/feedback.ts';
 import { spanKey } from '../../../domain/identity.ts';
-import type { ListQuery, RunQuery, Scope, TimeRange } from '../../../domain/query.ts';
+import type { ListQuery, RunQuery, Scope, TimeRange } from '../../../domain/query/query.ts';
+import { deletionAt } from '../../../domain/retention/deletion.ts';
 import { projectSummaries } from '../../../domain/run-values.ts';
 import { type AttachmentInfo, PAYLOAD_FIELDS } from '../../../domain/run-view.ts';
 import { type StoredRunFacts, wholeTexts } from '../../../domain/summary.ts';

@@ -1,5 +1,5 @@
+import { indexedWords, indexText, isFound, runWords, type Search } from '../../../domain/query/search-words.ts';
 import type { RunFields } from '../../../domain/run-message.ts';
-import { indexedWords, indexText, isFound, runWords, type Search } from '../../../domain/search-words.ts';
 import type { SqliteConnection } from '../file/database.ts';
 import { parsedPayloads } from '../payloads.ts';
 import { rowFields, type SelectedRun } from '../run-row.ts';

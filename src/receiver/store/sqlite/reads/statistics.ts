@@ -1,5 +1,5 @@
 import { parseExact } from '../../../../payload/fields.ts';
-import type { GroupKey, Statistics, StatisticsQuery, TimeRange } from '../../../domain/query.ts';
+import type { GroupKey, Statistics, StatisticsQuery, TimeRange } from '../../../domain/query/query.ts';
 import type { RunStatus, TraceOutcome } from '../../../domain/run-view.ts';
 import { latenciesOf } from '../../../domain/statistics/latencies.ts';
 import {

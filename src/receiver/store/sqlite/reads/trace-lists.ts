@@ -1,6 +1,6 @@
 import { isoTimestamp } from '../../../../run/time.ts';
 import type { FeedbackFigures } from '../../../domain/feedback.ts';
-import type { ListPage, ThreadQuery } from '../../../domain/query.ts';
+import type { ListPage, ThreadQuery } from '../../../domain/query/query.ts';
 import type { RunSummary, ThreadSummary, TraceOutcome, TraceSummary } from '../../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../../domain/summary.ts';
 import {

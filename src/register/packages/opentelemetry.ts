@@ -1,10 +1,10 @@
-import { diagnostics } from '../base/diagnostics.ts';
-import { SPAN_RECORDER } from '../base/shared.ts';
-import { fieldsOf } from '../payload/fields.ts';
-import { nodeModule } from '../platform/node.ts';
-import { OPENTELEMETRY, withoutTracing } from '../platform/suppress-tracing.ts';
-import type { Instrumentation, ModuleHooks, ModuleLoader } from './module-hooks.ts';
-import { watchProperty } from './watch-property.ts';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { SPAN_RECORDER } from '../../base/shared.ts';
+import { fieldsOf } from '../../payload/fields.ts';
+import { nodeModule } from '../../platform/node.ts';
+import { OPENTELEMETRY, withoutTracing } from '../../platform/suppress-tracing.ts';
+import type { Instrumentation, ModuleHooks, ModuleLoader } from '../module-hooks.ts';
+import { watchProperty } from '../watch-property.ts';
 
 const PLACE = 'runspan/register opentelemetry';
 /** How long the provider's `shutdown` waits if the service is unavailable. The default of 29 s would be too long. */

@@ -1,5 +1,5 @@
-import type { FeedbackFigures } from './feedback.ts';
-import type { ThreadSummary, TraceSummary, Usage } from './run-view.ts';
+import type { FeedbackFigures } from '../feedback.ts';
+import type { ThreadSummary, TraceSummary, Usage } from '../run-view.ts';
 
 /**
  * Limits a call to one tenant, and optionally to one project. The same id in two tenants identifies two different runs.

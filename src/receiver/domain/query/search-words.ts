@@ -1,4 +1,4 @@
-import type { RunFields } from './run-message.ts';
+import type { RunFields } from '../run-message.ts';
 
 /** A parsed search. */
 export interface Search {

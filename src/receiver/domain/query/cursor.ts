@@ -1,5 +1,5 @@
-import { RunspanError } from '../../base/errors.ts';
-import { listOf, parsedJson } from '../../payload/fields.ts';
+import { RunspanError } from '../../../base/errors.ts';
+import { listOf, parsedJson } from '../../../payload/fields.ts';
 import type { ListPage, ListQuery } from './query.ts';
 
 /** An item's position in a sorted list. Items with equal values keep the order in which they were stored. */

@@ -1,8 +1,8 @@
-import { guard } from '../base/guard.ts';
-import { replaceMethod } from '../instrument/methods.ts';
-import { RunspanBridge } from '../integrations/mastra/bridge.ts';
-import { type Fields, fieldsOf } from '../payload/fields.ts';
-import { type Instrumentation, patchModule } from './module-hooks.ts';
+import { guard } from '../../base/guard.ts';
+import { replaceMethod } from '../../instrument/methods.ts';
+import { RunspanBridge } from '../../integrations/mastra/bridge.ts';
+import { type Fields, fieldsOf } from '../../payload/fields.ts';
+import { type Instrumentation, patchModule } from '../module-hooks.ts';
 
 const PLACE = 'runspan/register mastra';
 

@@ -1,16 +1,16 @@
-import { guard } from '../base/guard.ts';
-import { errorLine } from '../payload/errors.ts';
-import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../payload/fields.ts';
-import { AsyncResource } from '../platform/node.ts';
-import { setSoon } from '../platform/timers.ts';
-import { OpenRuns } from '../run/calls/open-runs.ts';
-import type { RunContext } from '../run/context/context.ts';
-import { addStepSource } from '../run/context/current.ts';
-import type { RunChanges } from '../run/hooks.ts';
-import type { Run } from '../run/run.ts';
-import type { EndOptions, RunOptions } from '../run/run-options.ts';
-import type { Instrumentation } from './module-hooks.ts';
-import { watchProperty } from './watch-property.ts';
+import { guard } from '../../base/guard.ts';
+import { errorLine } from '../../payload/errors.ts';
+import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../../payload/fields.ts';
+import { AsyncResource } from '../../platform/node.ts';
+import { setSoon } from '../../platform/timers.ts';
+import { OpenRuns } from '../../run/calls/open-runs.ts';
+import type { RunContext } from '../../run/context/context.ts';
+import { addStepSource } from '../../run/context/current.ts';
+import type { RunChanges } from '../../run/hooks.ts';
+import type { Run } from '../../run/run.ts';
+import type { EndOptions, RunOptions } from '../../run/run-options.ts';
+import type { Instrumentation } from '../module-hooks.ts';
+import { watchProperty } from '../watch-property.ts';
 
 const PLACE = 'runspan/register openai-agents';
 /** Global property with the trace provider of @openai/agents-core. All copies of the package share the provider. */

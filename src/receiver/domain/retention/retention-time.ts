@@ -1,4 +1,4 @@
-import { diagnostics } from '../../base/diagnostics.ts';
+import { diagnostics } from '../../../base/diagnostics.ts';
 
 const DAY_MS = 86_400_000;
 /** How much faster than the clock the retention time may run, so that it gains a day per hour. */

@@ -1,10 +1,10 @@
-import { RunspanError } from '../../base/errors.ts';
-import { forgetOldest } from '../../base/forget-oldest.ts';
-import { shown } from '../../base/text.ts';
-import { canonicalId } from '../../run/time.ts';
-import { comparable } from './comparable.ts';
-import { decideTraces, type Identity, type KnownTrace, type TraceNames } from './identity.ts';
-import type { DeletionTarget, RunCounts, Scope } from './query.ts';
+import { RunspanError } from '../../../base/errors.ts';
+import { forgetOldest } from '../../../base/forget-oldest.ts';
+import { shown } from '../../../base/text.ts';
+import { canonicalId } from '../../../run/time.ts';
+import { comparable } from '../comparable.ts';
+import { decideTraces, type Identity, type KnownTrace, type TraceNames } from '../identity.ts';
+import type { DeletionTarget, RunCounts, Scope } from '../query/query.ts';
 
 export const DELETION_KINDS: readonly DeletionTarget['kind'][] = ['trace', 'thread', 'user', 'project'];
 

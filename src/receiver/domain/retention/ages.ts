@@ -1,4 +1,4 @@
-import { type Check, isObject, WHOLE_FROM_1 } from '../../config/checker.ts';
+import { type Check, isObject, WHOLE_FROM_1 } from '../../../config/checker.ts';
 
 /** Maximum ages in milliseconds by tenant and project, instead of `maxAgeMs`. */
 export type ProjectAges = Readonly<Record<string, Readonly<Record<string, number>>>>;

@@ -1,12 +1,12 @@
-import { guard } from '../base/guard.ts';
-import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
-import { duplicateTracer, plainClients, tracer } from '../integrations/langchain/tracer.ts';
-import { type Fields, fieldsOf } from '../payload/fields.ts';
-import { currentContext } from '../run/context/current.ts';
-import { sinkOf } from '../run/context/inherited.ts';
-import { areRunsMeasured } from '../run/run-meters.ts';
-import { currentSink } from '../run/sink.ts';
-import { type Instrumentation, isLoaded, patchModule } from './module-hooks.ts';
+import { guard } from '../../base/guard.ts';
+import { RunspanCallbackHandler } from '../../integrations/langchain/handler.ts';
+import { duplicateTracer, plainClients, tracer } from '../../integrations/langchain/tracer.ts';
+import { type Fields, fieldsOf } from '../../payload/fields.ts';
+import { currentContext } from '../../run/context/current.ts';
+import { sinkOf } from '../../run/context/inherited.ts';
+import { areRunsMeasured } from '../../run/run-meters.ts';
+import { currentSink } from '../../run/sink.ts';
+import { type Instrumentation, isLoaded, patchModule } from '../module-hooks.ts';
 
 const CALLBACKS = '@langchain/core/dist/callbacks/manager';
 /** The langsmith modules that contain `traceable`, before version 0.12 and since version 0.12. */

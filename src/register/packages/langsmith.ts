@@ -1,12 +1,12 @@
-import { guard } from '../base/guard.ts';
-import { callbacksIn, storedTree } from '../integrations/langchain/steps.ts';
-import { duplicateTracer } from '../integrations/langchain/tracer.ts';
-import { type Fields, fieldsOf, listOf, textOf } from '../payload/fields.ts';
-import type { RunContext } from '../run/context/context.ts';
-import { fromHeaders } from '../run/propagation/propagation.ts';
-import { currentSink } from '../run/sink.ts';
+import { guard } from '../../base/guard.ts';
+import { callbacksIn, storedTree } from '../../integrations/langchain/steps.ts';
+import { duplicateTracer } from '../../integrations/langchain/tracer.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
+import type { RunContext } from '../../run/context/context.ts';
+import { fromHeaders } from '../../run/propagation/propagation.ts';
+import { currentSink } from '../../run/sink.ts';
+import type { Header } from '../module-hooks.ts';
 import { isTracerReplaced, USER_AGENT } from './langchain.ts';
-import type { Header } from './module-hooks.ts';
 
 /** Returns the run tree of langsmith's current run, if langsmith sends runs to the same endpoint. */
 function currentTree(): Fields | undefined {
