@@ -229,7 +229,8 @@ export class Exporter implements RunSink {
   }
 
   get startsAndEnds(): number {
-    return 2 * this.#parts.ledger.counts.created - this.#states.openRuns;
+    const { created, open } = this.#parts.ledger.counts;
+    return 2 * created - open;
   }
 
   /** Whether the exporter refuses new runs, because `close` was called. */
