@@ -29,6 +29,14 @@ describe('the end of a program', () => {
     expect(await delivered('open')).toEqual({ names: ['work', 'work', 'never ended'], code: 0, stderr: '' });
   });
 
+  it('delivers a run that never ended as a span, although nothing else waits', async () => {
+    await using server = await ingestServer(() => ({ status: 200 }));
+    const program = moduleText("import { startRun } from 'runspan'; startRun({ name: 'never ended' });");
+    const env = { RUNSPAN_ENDPOINT: server.url, RUNSPAN_PROTOCOL: 'otlp-json' };
+    expect(await runNode(program, env)).toMatchObject({ code: 0, stderr: '' });
+    expect(server.received.map(({ body }) => String(body))).toEqual([expect.stringContaining('"never ended"')]);
+  });
+
   it('is not prevented by runs that each `beforeExit` records', async () => {
     const { names, code, stderr } = await delivered('work in beforeExit');
 
