@@ -144,8 +144,11 @@ describe.each(rows)('%o', (wrap, unwrap, kind, make, call, ...names) => {
     expect(unwrap(sdk)).toBe(sdk);
     await call(sdk);
     expect(recorder.runs).toHaveLength(names.length);
-    await call(wrap(sdk) as never);
-    expect(recorder.runs).toHaveLength(2 * names.length);
+    await call(wrap(sdk, { tags: ['again'], hideInputs: true }) as never);
+    const again = recorder.runs.slice(names.length);
+    expect(again.map((run) => [run.name, run.tags, shownIn(run)[0]])).toEqual(
+      names.map((name) => [name, ['again'], false]),
+    );
   });
 
   test('adds tags, metadata and the project to all runs, and names the outermost', async () => {
