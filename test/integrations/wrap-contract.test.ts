@@ -201,3 +201,11 @@ describe.each(rows)('%o', (wrap, unwrap, kind, make, call, ...names) => {
     ]);
   });
 });
+
+test('`wrapModel` replaces the tracing that a function of `wrapAISDK` has added to a model', async () => {
+  const recorder = record();
+  const model = mockModel();
+  await wrapAISDK({ ...ai }).generateText({ ...twoSteps, model });
+  await wrapModel(model, { hideInputs: true }).doGenerate({ prompt });
+  expect(recorder.runs.map((run) => shownIn(run)[0])).toEqual([true, true, true, true, false]);
+});
