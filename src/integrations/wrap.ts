@@ -41,8 +41,8 @@ const originals: WeakMap<object, object> = shared('sdkCopies', () => new WeakMap
 const functions: WeakMap<object, Traced> = shared('sdkFunctions', () => new WeakMap());
 
 /**
- * Returns a copy of an SDK with traced functions, or a copy itself. Undefined if no function is traced. Functions that are
- * already traced get the options in addition.
+ * Returns a copy of an SDK with traced functions, or a copy itself. Undefined if no function is traced. The options replace
+ * those of functions that are already traced, and what these hide stays hidden.
  */
 export function copyWithTraced<Sdk extends object>(
   sdk: Sdk,
