@@ -100,7 +100,7 @@ const rows: Row[] = [
   ],
   [wrapModel, unwrapModel, 'in place', mockModel, (model: MockLanguageModelV3) => model.doGenerate({ prompt }), 'mock'],
   [
-    ...([wrapAISDK, unwrapAISDK, 'a copy', () => ({ ...ai })] as const),
+    ...([wrapAISDK, unwrapAISDK, 'a copy', () => Object.create({ ...ai })] as const),
     (sdk: typeof ai) => sdk.generateText({ ...twoSteps, model: mockModel() }),
     ...['generateText', 'mock', 'weather', 'mock'],
   ],
