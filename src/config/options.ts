@@ -362,7 +362,8 @@ const LIMIT_CHECKS = Object.fromEntries(
 ) as unknown as Checks<Limits>;
 
 function limitsOf(given: unknown = {}): Limits & Tuning & Hiding {
-  const { startDelayMs = defaultLimits.startDelayMs, limits: tuning } = devEnv();
+  const { startDelayMs: asked, limits: tuning } = devEnv();
+  const startDelayMs = LIMIT_CHECKS.startDelayMs[1](asked) ? Number(asked) : defaultLimits.startDelayMs;
   const limits = reportedOptions(given, LIMIT_CHECKS, (line) => complain(line), 'limits.');
   return withoutPrototype({ ...defaultLimits, startDelayMs, ...defaultTuning, ...tuning, ...limits });
 }

@@ -227,7 +227,9 @@ export class Exporter implements RunSink {
   }
 
   get isSettled(): boolean {
-    return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true && this.#held?.isEmpty !== false;
+    const { pendingRuns, openRuns } = this.#states;
+    const unsentRuns = this.#parts.sendsStarts ? pendingRuns : pendingRuns + openRuns;
+    return unsentRuns === 0 && this.#replay?.isBusy !== true && this.#held?.isEmpty !== false;
   }
 
   get records(): number {

@@ -41,8 +41,8 @@ const originals: WeakMap<object, object> = shared('sdkCopies', () => new WeakMap
 const functions: WeakMap<object, Traced> = shared('sdkFunctions', () => new WeakMap());
 
 /**
- * Returns a copy of an SDK with traced functions, or a copy itself. Undefined if no function is traced. Functions that are
- * already traced get the options in addition.
+ * Returns a copy of an SDK with traced functions, or a copy itself. Undefined if no function is traced. The options replace
+ * those of functions that are already traced, and what these hide stays hidden.
  */
 export function copyWithTraced<Sdk extends object>(
   sdk: Sdk,
@@ -62,7 +62,10 @@ export function copyWithTraced<Sdk extends object>(
     made.set(member, wrapper);
   }
   if (made.size === 0) return undefined;
-  const copy = Object.fromEntries(Object.entries(sdk).map(([name, member]) => [name, made.get(member) ?? member]));
+  // The traced functions may be inherited.
+  const names = [...Object.keys(sdk), ...Object.keys(tracers).filter((name) => name in sdk)];
+  const members = names.map((name) => [name, fieldsOf(sdk)[name]] as const);
+  const copy = Object.fromEntries(members.map(([name, member]) => [name, made.get(member) ?? member]));
   originals.set(copy, sdk);
   return copy as Sdk;
 }

@@ -29,6 +29,14 @@ describe('the end of a program', () => {
     expect(await delivered('open')).toEqual({ names: ['work', 'work', 'never ended'], code: 0, stderr: '' });
   });
 
+  it('delivers a run that never ended as a span, although nothing else waits', async () => {
+    await using server = await ingestServer(() => ({ status: 200 }));
+    const program = moduleText("import { startRun } from 'runspan'; startRun({ name: 'never ended' });");
+    const env = { RUNSPAN_ENDPOINT: server.url, RUNSPAN_PROTOCOL: 'otlp-json' };
+    expect(await runNode(program, env)).toMatchObject({ code: 0, stderr: '' });
+    expect(server.received.map(({ body }) => String(body))).toEqual([expect.stringContaining('"never ended"')]);
+  });
+
   it('is not prevented by runs that each `beforeExit` records', async () => {
     const { names, code, stderr } = await delivered('work in beforeExit');
 
@@ -67,25 +75,49 @@ describe('the end of a program', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: '2\n' });
   });
 
-  it('is not delayed further by requests of a `fetch` option that go on after their abort', async () => {
-    await using server = await ingestServer(() => 'hold');
-    const program = `
+  it.each(['runs', 'otlp-json'])(
+    'is not delayed further by requests of a `fetch` option that go on after their abort, as %s',
+    async (protocol) => {
+      await using server = await ingestServer(() => 'hold');
+      const program = `
       import { configure, startRun } from 'runspan';
       const goingOn = (...args) => {
         setTimeout(() => {}, 300);
         return fetch(...args);
       };
-      configure({ endpoint: '${server.url}', fetch: goingOn, limits: { lingerMs: 60_000 } });
+      configure({ endpoint: '${server.url}', protocol: '${protocol}', fetch: goingOn, limits: { lingerMs: 60_000 } });
+      startRun({ name: 'open' });
       startRun({ name: 'work' }).end();
       let ends = 0;
       process.on('beforeExit', () => ends++);
       process.on('exit', () => console.log(ends));
     `;
 
-    const limits = { exitFlushMs: 100, retryDelayMs: 1 };
-    const { code, stdout, stderr } = await runNode(moduleText(program), { RUNSPAN_DEV: JSON.stringify({ limits }) });
-    expect({ code, stdout }).toEqual({ code: 0, stdout: '2\n' });
-    expect(stderr).toContain('the process exits with undelivered runs (1)');
+      const limits = { exitFlushMs: 100, retryDelayMs: 1 };
+      const { code, stdout, stderr } = await runNode(moduleText(program), { RUNSPAN_DEV: JSON.stringify({ limits }) });
+      expect({ code, stdout }).toEqual({ code: 0, stdout: '2\n' });
+      expect(stderr).toContain('the process exits with undelivered runs (2)');
+    },
+  );
+
+  it('delivers a run that was sent as incomplete, and ends when the program goes on', async () => {
+    const program = `
+      import { configure, startRun, stats } from 'runspan';
+      let status = 503;
+      configure({ endpoint: 'http://127.0.0.1', fetch: async () => new Response('{}', { status }) });
+      const old = startRun({ name: 'old' });
+      startRun({ name: 'work' }).end();
+      const goOn = () => {
+        status = 202;
+        old.end();
+      };
+      process.once('beforeExit', () => setTimeout(goOn, 300));
+      process.on('exit', () => console.log(stats().sent));
+    `;
+
+    const limits = { exitFlushMs: 100, openRuns: 1, retryDelayMs: 1, retryDelayMaxMs: 2 };
+    const { stdout } = await runNode(moduleText(program), { RUNSPAN_DEV: JSON.stringify({ limits }) });
+    expect(stdout).toBe('2\n');
   });
 
   it('delivers runs of a program that goes on after the service was given up', async () => {

@@ -320,3 +320,16 @@ describe('open steps', () => {
     expect(own).toBeDefined();
   });
 });
+
+test.each(['hideInputs', 'hideOutputs'])('the events of an agent have no data with `%s`', (option) => {
+  const recorder = record();
+  const handler = new RunspanCallbackHandler({ [option]: true });
+  handler.handleChainStart({}, {}, 'agent');
+  handler.handleText('Cork?', 'agent');
+  handler.handleAgentAction({ tool: 'weather', toolInput: 'Cork' }, 'agent');
+  handler.handleAgentEnd({ returnValues: { output: 'Rain.' } }, 'agent');
+  handler.handleChainEnd({}, 'agent');
+  expect(recorder.runs[0]?.events?.map(({ name, kwargs }) => [name, kwargs])).toEqual(
+    ['text', 'agent_action', 'agent_end'].map((name) => [name, undefined]),
+  );
+});

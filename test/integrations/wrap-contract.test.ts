@@ -100,7 +100,7 @@ const rows: Row[] = [
   ],
   [wrapModel, unwrapModel, 'in place', mockModel, (model: MockLanguageModelV3) => model.doGenerate({ prompt }), 'mock'],
   [
-    ...([wrapAISDK, unwrapAISDK, 'a copy', () => ({ ...ai })] as const),
+    ...([wrapAISDK, unwrapAISDK, 'a copy', () => Object.create({ ...ai })] as const),
     (sdk: typeof ai) => sdk.generateText({ ...twoSteps, model: mockModel() }),
     ...['generateText', 'mock', 'weather', 'mock'],
   ],
@@ -144,8 +144,11 @@ describe.each(rows)('%o', (wrap, unwrap, kind, make, call, ...names) => {
     expect(unwrap(sdk)).toBe(sdk);
     await call(sdk);
     expect(recorder.runs).toHaveLength(names.length);
-    await call(wrap(sdk) as never);
-    expect(recorder.runs).toHaveLength(2 * names.length);
+    await call(wrap(sdk, { tags: ['again'], hideInputs: true }) as never);
+    const again = recorder.runs.slice(names.length);
+    expect(again.map((run) => [run.name, run.tags, shownIn(run)[0]])).toEqual(
+      names.map((name) => [name, ['again'], false]),
+    );
   });
 
   test('adds tags, metadata and the project to all runs, and names the outermost', async () => {
@@ -197,4 +200,12 @@ describe.each(rows)('%o', (wrap, unwrap, kind, make, call, ...names) => {
       `warn: ${wrap.name}: expected the options to be an object, got a list; the options are ignored.`,
     ]);
   });
+});
+
+test('`wrapModel` replaces the tracing that a function of `wrapAISDK` has added to a model', async () => {
+  const recorder = record();
+  const model = mockModel();
+  await wrapAISDK({ ...ai }).generateText({ ...twoSteps, model });
+  await wrapModel(model, { hideInputs: true }).doGenerate({ prompt });
+  expect(recorder.runs.map((run) => shownIn(run)[0])).toEqual([true, true, true, true, false]);
 });

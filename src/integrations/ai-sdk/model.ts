@@ -1,3 +1,4 @@
+import { shared } from '../../base/shared.ts';
 import { replaceMethod, restoreMethods } from '../../instrument/methods.ts';
 import type { PlanOptions } from '../../instrument/plan.ts';
 import { observedStream } from '../../instrument/results/observed-stream.ts';
@@ -40,7 +41,7 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
  * Traces a model of the AI SDK in place and returns it. The model is a language, embedding, reranking, image, speech or
  * transcription model. Each call becomes a run, also calls through `generateText` or a framework. Wrapping a model again
  * has no effect. To change the options, call `unwrapModel` first. Functions from `wrapAISDK` wrap their models in the same
- * way, without options.
+ * way, without options, until `wrapModel` is called.
  *
  * If the value is not a model, `wrapModel` logs a warning and returns the value unchanged.
  */
@@ -50,13 +51,23 @@ export function wrapModel<Model>(model: Model, options?: WrapOptions): Model {
 
 /** Restores the original methods of a wrapped model and returns the model. Open runs still end normally. */
 export function unwrapModel<Model>(model: Model): Model {
-  if (typeof model === 'object' && model !== null) restoreMethods('unwrapModel', model);
+  if (typeof model !== 'object' || model === null) return model;
+  traced.delete(model);
+  restoreMethods('unwrapModel', model);
   return model;
 }
 
-/** Like `wrapModel`, but returns false instead of logging a warning if the value is not a model. */
-export function tryWrapModel(model: unknown, options: CallOptions = {}): boolean {
+/** The traced models, and whether `wrapModel` has traced them. */
+const traced: WeakMap<object, boolean> = shared('aiModels', () => new WeakMap());
+
+/**
+ * Like `wrapModel`, but returns false instead of logging a warning if the value is not a model. Without `options`, it is
+ * called for a model of a traced function.
+ */
+export function tryWrapModel(model: unknown, options?: CallOptions): boolean {
   if (typeof model !== 'object' || model === null) return false;
+  if (options !== undefined && traced.get(model) === false) unwrapModel(model);
+  if (!traced.has(model)) traced.set(model, options !== undefined);
   const methods = Object.entries(METHODS).filter(([key]) => typeof fieldsOf(model)[key] === 'function');
   for (const [key, method] of methods) {
     replaceMethod('wrapModel', model, key, (original) => tracedBy(planOf(model as Fields, method, options), original));
@@ -64,7 +75,7 @@ export function tryWrapModel(model: unknown, options: CallOptions = {}): boolean
   return methods.length > 0;
 }
 
-function planOf(model: Fields, { runType, modelType, complete }: ModelMethod, options: CallOptions): PlanOptions {
+function planOf(model: Fields, { runType, modelType, complete }: ModelMethod, options: CallOptions = {}): PlanOptions {
   return {
     ...options,
     name: runType,

@@ -198,7 +198,7 @@ export class RunspanCallbackHandler {
   }
 
   handleCustomEvent(name: string, data: unknown, id: string): void {
-    this.#event(name, data, id);
+    this.#update(id, (run) => run.event(name, plainPayload('data', data)));
   }
 
   handleText(text: unknown, id: string): void {
@@ -257,8 +257,12 @@ export class RunspanCallbackHandler {
     });
   }
 
+  /** Records an event of a prompt or an agent. Its data repeats inputs and outputs of the step and of its tools. */
   #event(name: string, data: unknown, id: string): void {
-    this.#update(id, (run) => run.event(name, plainPayload('data', data)));
+    this.#update(id, (run) => {
+      const isHidden = run.capture.hideInputs || run.capture.hideOutputs;
+      run.event(name, isHidden ? undefined : plainPayload('data', data));
+    });
   }
 
   #setInputs(id: string, inputs: unknown): void {
