@@ -356,8 +356,7 @@ function samplingOf({ sampleRate, sampler }: ConfigureOptions): SamplingDecision
 const LIMIT_CHECKS = Object.fromEntries(
   Object.keys(defaultLimits).map((name) => {
     const least = name === 'startDelayMs' ? 0 : 1;
-    const [, holds] = wholeFrom(least, name.endsWith('Ms') ? DELAY_MAX_MS : Number.MAX_SAFE_INTEGER);
-    return [name, [`a whole number from ${least}`, holds]];
+    return [name, wholeFrom(least, name.endsWith('Ms') ? DELAY_MAX_MS : undefined)];
   }),
 ) as unknown as Checks<Limits>;
 

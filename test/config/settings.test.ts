@@ -281,6 +281,15 @@ describe('an invalid option is reported', () => {
     expect(lines[1]).toBe('configuration: unknown option `limits.batchsize` is ignored.');
   });
 
+  it('as a delay that no timer can wait for, and the line says how long it can be', () => {
+    expect(withEndpoint({ limits: { spoolAgeMs: 2 ** 31 - 1, ageMs: 2 ** 31 } })?.limits).toMatchObject({
+      spoolAgeMs: 2_147_483_647,
+      ageMs: 900_000,
+    });
+    const expected = '`limits.ageMs` to be a whole number from 1 to 2147483647';
+    expect(lines).toEqual([`configuration: expected ${expected}; the option is ignored.`]);
+  });
+
   it.each([
     [undefined, 0, 0],
     [true, 3, 0],
