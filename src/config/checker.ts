@@ -74,9 +74,10 @@ export function reportedOptions<Options extends object>(
       report(`expected ${what} to be an object, got ${kindOf(value)}; the options are ignored`);
     } else if (check !== undefined) {
       // In doubt, payloads are hidden. `enabled` may be the text of an environment variable.
-      const hidden = name === 'enabled' ? offIf(parseFlag(value) === false) : hiddenBy(name, UNREADABLE, isKnown);
+      const hidden = hiddenBy(name, name === 'enabled' ? parseFlag(value) : UNREADABLE, isKnown);
       Object.assign(hiding, hidden);
-      const effect = hidden === undefined ? 'the option is ignored' : `${name !== 'enabled'} is used`;
+      const effect =
+        hidden === undefined ? 'the option is ignored' : 'enabled' in hidden ? 'false is used' : 'true is used';
       report(`expected \`${prefix}${name}\` to be ${check[0]}; ${effect}`, name);
     } else if (value !== undefined) {
       const hidden = hiddenBy(name, value, isKnown);
@@ -84,22 +85,21 @@ export function reportedOptions<Options extends object>(
       const known = Object.keys(checks);
       const similar = known.find((one) => spellingOf(one) === spellingOf(name)) ?? nearWord(name, known);
       const instead = similar === undefined ? '' : `; use \`${similar}\``;
-      const effect = hidden === undefined ? ` is ignored${instead}` : effectOf(hidden);
+      const off = isKnown('tracing') ? TURNS_ALL_OFF : TURNS_OFF;
+      const hides = isKnown('enabled') && isKnown('hideInputs') ? HIDES_CALLS : HIDES;
+      const isOff = hidden !== undefined && ('enabled' in hidden || 'tracing' in hidden);
+      const effect = hidden === undefined ? ` is ignored${instead}` : isOff ? off : hides;
       report(`unknown option \`${prefix}${name}\`${effect}`, name);
     }
   });
   return Object.assign(valid, hiding);
 }
 
-function offIf(isOff: boolean): { enabled: false } | undefined {
-  return isOff ? { enabled: false } : undefined;
-}
+const HIDES = ' hides what it hides in other libraries; in `configure`, use `hideInputs`, `hideOutputs` or `redact`';
+const HIDES_CALLS = ' hides what it hides in other libraries; use `hideInputs` or `hideOutputs`';
 
-function effectOf(hidden: object): string {
-  const off = ['enabled', 'tracing'].find((name) => Object.hasOwn(hidden, name));
-  if (off !== undefined) return ` leaves the calls untraced; use \`${off}\``;
-  return ' hides what it hides in other libraries; in `configure`, use `hideInputs`, `hideOutputs` or `redact`';
-}
+const TURNS_OFF = ' leaves the calls untraced; use `enabled`';
+const TURNS_ALL_OFF = ' leaves the calls untraced; use `tracing`';
 
 /** Returns a copy of the options. Throws if one is unknown or invalid. `what` names them in the error message. */
 export function checkedOptions<Options extends object>(
