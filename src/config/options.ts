@@ -353,15 +353,25 @@ function samplingOf({ sampleRate, sampler }: ConfigureOptions): SamplingDecision
   return samplingDecision(rate ?? 1, sampler);
 }
 
-const LIMIT_CHECKS = Object.fromEntries(
-  Object.keys(defaultLimits).map((name) => {
+const LIMIT_CHECKS = checksOf(defaultLimits);
+const TUNING_CHECKS = checksOf(defaultTuning);
+
+function checksOf<Numbers extends object>(defaults: Numbers): Checks<Numbers> {
+  const checks = Object.keys(defaults).map((name) => {
     const least = name === 'startDelayMs' ? 0 : 1;
     return [name, wholeFrom(least, name.endsWith('Ms') ? DELAY_MAX_MS : undefined)];
-  }),
-) as unknown as Checks<Limits>;
+  });
+  return Object.fromEntries(checks) as unknown as Checks<Numbers>;
+}
 
 function limitsOf(given: unknown = {}): Limits & Tuning & Hiding {
-  const { startDelayMs = defaultLimits.startDelayMs, limits: tuning } = devEnv();
-  const limits = reportedOptions(given, LIMIT_CHECKS, (line) => complain(line), 'limits.');
-  return withoutPrototype({ ...defaultLimits, startDelayMs, ...defaultTuning, ...tuning, ...limits });
+  const { startDelayMs, limits: tuning = {} } = devEnv();
+  const report = (line: string): void => complain(line);
+  return withoutPrototype({
+    ...defaultLimits,
+    ...reportedOptions({ startDelayMs }, LIMIT_CHECKS, report, 'RUNSPAN_DEV.'),
+    ...defaultTuning,
+    ...reportedOptions(tuning, TUNING_CHECKS, report, 'RUNSPAN_DEV.limits.'),
+    ...reportedOptions(given, LIMIT_CHECKS, report, 'limits.'),
+  });
 }

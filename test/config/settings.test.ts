@@ -315,6 +315,17 @@ it.each([
   expect(lines).toEqual(/^\{.*\}$/.test(RUNSPAN_DEV) ? [] : [line]);
 });
 
+it.each<[object, string]>([
+  [{ startDelayMs: '9' }, 'expected `RUNSPAN_DEV.startDelayMs` to be a whole number from 0 to 2147483647; the option'],
+  [{ limits: { openRuns: null } }, 'expected `RUNSPAN_DEV.limits.openRuns` to be a whole number from 1; the option'],
+  [{ limits: { lingerMs: 'x' } }, 'unknown option `RUNSPAN_DEV.limits.lingerMs`'],
+  [{ limits: [1] }, 'expected `RUNSPAN_DEV.limits` to be an object, got a list; the options'],
+])('RUNSPAN_DEV with %j leaves the limits as they are, and one line is logged', (given, mistake) => {
+  const settings = withEndpoint({}, { RUNSPAN_DEV: JSON.stringify(given) });
+  expect(settings?.limits).toEqual({ ...defaultLimits, ...defaultTuning });
+  expect(lines).toEqual([expect.stringContaining(`configuration: ${mistake}`)]);
+});
+
 describe('spoolDir', () => {
   it.each([
     [{ spoolDir: 'kept' }, {}, 'kept'],
