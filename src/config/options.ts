@@ -231,9 +231,10 @@ const CHECKS: Checks<ConfigureOptions> = {
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
   // The lines are logged at the level that the option `log` sets.
   const mistakes: string[] = [];
-  const options = withoutPrototype(
-    reportedOptions(given === undefined ? {} : given, CHECKS, (line) => mistakes.push(line)),
-  );
+  const report = (line: string, name = ''): void => {
+    mistakes.push(Object.hasOwn(LIMIT_CHECKS, name) ? `${line}; use \`limits.${name}\`` : line);
+  };
+  const options = withoutPrototype(reportedOptions(given === undefined ? {} : given, CHECKS, report));
   applyLog(options.log, isForProcess);
   for (const line of mistakes) complain(line);
   if (isForProcess) reportMisspelt();

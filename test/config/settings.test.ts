@@ -230,7 +230,7 @@ it('a property of `Object.prototype` is not an option', () => {
 
 describe('an invalid option is reported', () => {
   it('with its name, in one line each, and the others are used', () => {
-    const options = { samplerate: 1, project: 5, hideInputs: 'maybe', onDrop: {}, dispatcher: 1, sampler: 1 };
+    const options = { samplerate: 1, lingerMs: 5, project: 5, hideInputs: 'maybe', onDrop: {}, dispatcher: 1 };
 
     expect(withEndpoint(options)?.capture).toMatchObject({ project: 'default', hideInputs: true });
     expect(lines.sort()).toEqual([
@@ -238,7 +238,7 @@ describe('an invalid option is reported', () => {
       'configuration: expected `hideInputs` to be true or false; true is used.',
       'configuration: expected `onDrop` to be a function; the option is ignored.',
       "configuration: expected `project` to be a project's name, or an object with its `id`; the option is ignored.",
-      'configuration: expected `sampler` to be a function; the option is ignored.',
+      'configuration: unknown option `lingerMs` is ignored; use `limits.lingerMs`.',
       'configuration: unknown option `samplerate` is ignored; use `sampleRate`.',
     ]);
   });
