@@ -1,6 +1,6 @@
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { type ConfigureOptions, startRun, traceable, withRun } from '#src/index.ts';
+import { type ConfigureOptions, createExporter, startRun, traceable, withRun } from '#src/index.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import { record } from './instrument/recorder.ts';
 import { environmentOf } from './support/environment.ts';
@@ -88,7 +88,6 @@ describe('an option that hides payloads in another library', () => {
     [{ anonymizer: hide }, false, false],
     [{ hide_inputs: true }, false, true],
     [{ hideOutput: true }, true, false],
-    [{ tracingEnabled: false }, false, false],
     [{ limits: { hideInputs: true } }, false, true],
   ])('hides them in all runs of `configure`: %j', async (options, inputs, outputs) => {
     await using server = await ingestServer();
@@ -103,6 +102,15 @@ describe('an option that hides payloads in another library', () => {
     expect(sent).not.toEqual([]);
     expect(payloads(sent)).toEqual([inputs, outputs]);
     expect(lines).toEqual([expect.stringContaining('`redact`')]);
+  });
+
+  test.each(['tracingEnabled', 'enabled'])('`createExporter({ %s: false })` turns tracing off', (name) => {
+    const lines = logLines();
+    const exporter = createExporter({ endpoint: 'http://127.0.0.1:9', [name]: false });
+    startRun({ name: 'ask', exporter }).end();
+    expect(exporter.stats().created).toBe(0);
+    const line = `unknown option \`${name}\` leaves the calls untraced; use \`tracing\``;
+    expect(lines).toContain(`warn: configuration: ${line}.`);
   });
 
   test('does not hide the payloads of runs below', () => {

@@ -1,6 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
 import { nearWord } from '../base/near.ts';
-import { kindOf, shown } from '../base/text.ts';
+import { kindOf, safeText, shown } from '../base/text.ts';
 import { type Hiding, hiddenBy, spellingOf, UNREADABLE } from './foreign-options.ts';
 
 /**
@@ -73,10 +73,11 @@ export function reportedOptions<Options extends object>(
       const what = prefix === '' ? 'the options' : `\`${prefix.slice(0, -1)}\``;
       report(`expected ${what} to be an object, got ${kindOf(value)}; the options are ignored`);
     } else if (check !== undefined) {
-      // In doubt, payloads are hidden.
-      const hidden = hiddenBy(name, UNREADABLE, isKnown);
+      // In doubt, payloads are hidden. `enabled` may be the text of an environment variable.
+      const hidden = hiddenBy(name, name === 'enabled' ? parseFlag(value) : UNREADABLE, isKnown);
       Object.assign(hiding, hidden);
-      const effect = hidden === undefined ? 'the option is ignored' : 'true is used';
+      const effect =
+        hidden === undefined ? 'the option is ignored' : 'enabled' in hidden ? 'false is used' : 'true is used';
       report(`expected \`${prefix}${name}\` to be ${check[0]}; ${effect}`, name);
     } else if (value !== undefined) {
       const hidden = hiddenBy(name, value, isKnown);
@@ -84,7 +85,10 @@ export function reportedOptions<Options extends object>(
       const known = Object.keys(checks);
       const similar = known.find((one) => spellingOf(one) === spellingOf(name)) ?? nearWord(name, known);
       const instead = similar === undefined ? '' : `; use \`${similar}\``;
-      const effect = hidden === undefined ? ` is ignored${instead}` : 'enabled' in hidden ? TURNS_OFF : HIDES;
+      const off = isKnown('tracing') ? TURNS_ALL_OFF : TURNS_OFF;
+      const hides = isKnown('enabled') && isKnown('hideInputs') ? HIDES_CALLS : HIDES;
+      const isOff = hidden !== undefined && ('enabled' in hidden || 'tracing' in hidden);
+      const effect = hidden === undefined ? ` is ignored${instead}` : isOff ? off : hides;
       report(`unknown option \`${prefix}${name}\`${effect}`, name);
     }
   });
@@ -92,8 +96,10 @@ export function reportedOptions<Options extends object>(
 }
 
 const HIDES = ' hides what it hides in other libraries; in `configure`, use `hideInputs`, `hideOutputs` or `redact`';
+const HIDES_CALLS = ' hides what it hides in other libraries; use `hideInputs` or `hideOutputs`';
 
 const TURNS_OFF = ' leaves the calls untraced; use `enabled`';
+const TURNS_ALL_OFF = ' leaves the calls untraced; use `tracing`';
 
 /** Returns a copy of the options. Throws if one is unknown or invalid. `what` names them in the error message. */
 export function checkedOptions<Options extends object>(
@@ -128,6 +134,16 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 export const TEXT: Check = ['a non-empty string', (value) => typeof value === 'string' && value !== ''];
 export const TRUE_OR_FALSE: Check = ['true or false', (value) => typeof value === 'boolean'];
+
+const ON: readonly string[] = ['true', '1', 'yes', 'on'];
+const OFF: readonly string[] = ['false', '0', 'no', 'off'];
+
+/** Parses a boolean. Returns undefined if the value is neither true nor false. */
+export function parseFlag(value: unknown): boolean | undefined {
+  const text = safeText(value).toLowerCase();
+  if (ON.includes(text)) return true;
+  return OFF.includes(text) ? false : undefined;
+}
 
 export const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
 

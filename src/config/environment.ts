@@ -1,6 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreErrors } from '../base/guard.ts';
-import { safeText } from '../base/text.ts';
 import { environment } from '../platform/node.ts';
 import { isObject, withoutPrototype } from './checker.ts';
 import type { Tuning } from './limits.ts';
@@ -88,16 +87,6 @@ declare const jest: unknown;
 
 /** Whether this module runs in Jest, which does not allow modules to be loaded after a test file has ended. */
 export const isJest: boolean = typeof jest !== 'undefined';
-
-const ON: readonly string[] = ['true', '1', 'yes', 'on'];
-const OFF: readonly string[] = ['false', '0', 'no', 'off'];
-
-/** Parses a boolean. Returns undefined if the value is neither true nor false. */
-export function parseFlag(value: unknown): boolean | undefined {
-  const text = safeText(value).toLowerCase();
-  if (ON.includes(text)) return true;
-  return OFF.includes(text) ? false : undefined;
-}
 
 /** Returns the unmodified value of an environment variable that was named on the command line. */
 export function variable(name: string): string | undefined {

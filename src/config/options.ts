@@ -231,9 +231,10 @@ const CHECKS: Checks<ConfigureOptions> = {
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
   // The lines are logged at the level that the option `log` sets.
   const mistakes: string[] = [];
-  const options = withoutPrototype(
-    reportedOptions(given === undefined ? {} : given, CHECKS, (line) => mistakes.push(line)),
-  );
+  const report = (line: string, name = ''): void => {
+    mistakes.push(Object.hasOwn(LIMIT_CHECKS, name) ? `${line}; use \`limits.${name}\`` : line);
+  };
+  const options = withoutPrototype(reportedOptions(given === undefined ? {} : given, CHECKS, report));
   applyLog(options.log, isForProcess);
   for (const line of mistakes) complain(line);
   if (isForProcess) reportMisspelt();
@@ -353,17 +354,25 @@ function samplingOf({ sampleRate, sampler }: ConfigureOptions): SamplingDecision
   return samplingDecision(rate ?? 1, sampler);
 }
 
-const LIMIT_CHECKS = Object.fromEntries(
-  Object.keys(defaultLimits).map((name) => {
+const LIMIT_CHECKS = checksOf(defaultLimits);
+const TUNING_CHECKS = checksOf(defaultTuning);
+
+function checksOf<Numbers extends object>(defaults: Numbers): Checks<Numbers> {
+  const checks = Object.keys(defaults).map((name) => {
     const least = name === 'startDelayMs' ? 0 : 1;
-    const [, holds] = wholeFrom(least, name.endsWith('Ms') ? DELAY_MAX_MS : Number.MAX_SAFE_INTEGER);
-    return [name, [`a whole number from ${least}`, holds]];
-  }),
-) as unknown as Checks<Limits>;
+    return [name, wholeFrom(least, name.endsWith('Ms') ? DELAY_MAX_MS : undefined)];
+  });
+  return Object.fromEntries(checks) as unknown as Checks<Numbers>;
+}
 
 function limitsOf(given: unknown = {}): Limits & Tuning & Hiding {
-  const { startDelayMs: asked, limits: tuning } = devEnv();
-  const startDelayMs = LIMIT_CHECKS.startDelayMs[1](asked) ? Number(asked) : defaultLimits.startDelayMs;
-  const limits = reportedOptions(given, LIMIT_CHECKS, (line) => complain(line), 'limits.');
-  return withoutPrototype({ ...defaultLimits, startDelayMs, ...defaultTuning, ...tuning, ...limits });
+  const { startDelayMs, limits: tuning = {} } = devEnv();
+  const report = (line: string): void => complain(line);
+  return withoutPrototype({
+    ...defaultLimits,
+    ...reportedOptions({ startDelayMs }, LIMIT_CHECKS, report, 'RUNSPAN_DEV.'),
+    ...defaultTuning,
+    ...reportedOptions(tuning, TUNING_CHECKS, report, 'RUNSPAN_DEV.limits.'),
+    ...reportedOptions(given, LIMIT_CHECKS, report, 'limits.'),
+  });
 }

@@ -9,8 +9,8 @@ import { secretPatterns } from '../payload/redaction/patterns.ts';
 import { types } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { untraced } from '../run/context/current.ts';
-import { endpointProblem, isHeaderKey, isLoopback, KEY_CHARACTERS_MAX, shownAddress } from './checker.ts';
-import { devEnv, env, LANGSMITH_DEFAULT_URL, langsmithEnv, parseFlag, usesLangsmithService } from './environment.ts';
+import { endpointProblem, isHeaderKey, isLoopback, KEY_CHARACTERS_MAX, parseFlag, shownAddress } from './checker.ts';
+import { devEnv, env, LANGSMITH_DEFAULT_URL, langsmithEnv, usesLangsmithService } from './environment.ts';
 import { type RunsEndpoint, runsEndpoints } from './runs-endpoints.ts';
 import { complain, flag } from './variables.ts';
 

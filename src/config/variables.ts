@@ -1,13 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { nearWord } from '../base/near.ts';
-import {
-  type EnvironmentName,
-  env,
-  OWN_VARIABLES,
-  parseFlag,
-  usesLangsmithService,
-  variablesWith,
-} from './environment.ts';
+import { parseFlag } from './checker.ts';
+import { type EnvironmentName, env, OWN_VARIABLES, usesLangsmithService, variablesWith } from './environment.ts';
 import { SERVICE, SETTINGS, type SettingName } from './settings.ts';
 
 /** Returns the name of the environment variable for a setting, or undefined if no variable is set. */

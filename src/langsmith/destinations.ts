@@ -1,6 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { env, exporterVariables, langsmithEnv, parseFlag } from '../config/environment.ts';
+import { parseFlag } from '../config/checker.ts';
+import { env, exporterVariables, langsmithEnv } from '../config/environment.ts';
 import type { ConfigureOptions } from '../config/options.ts';
 import { isOnByEnvironment, isSameOrigin } from '../config/service.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';

@@ -1,6 +1,7 @@
 import { diagnostics, LEVELS } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { env, parseFlag } from '../config/environment.ts';
+import { parseFlag } from '../config/checker.ts';
+import { env } from '../config/environment.ts';
 import type { Instrumentation } from './module-hooks.ts';
 
 const STARTED = Symbol.for('runspan.register.started');

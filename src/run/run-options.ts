@@ -127,7 +127,11 @@ export interface WrapOptions extends ThreadOptions, Partial<Pick<RunOptions, 'ta
   hideInputs?: boolean;
   /** Set to `true` to record no outputs. Otherwise like `hideInputs`. */
   hideOutputs?: boolean;
-  /** Set to `false` to record nothing. A `wrap…` function then returns its argument unchanged. @default true */
+  /**
+   * Set to `false` to record nothing. A `wrap…` function then returns its argument unchanged, whose calls
+   * `runspan/register` records like those of any other client.
+   * @default true
+   */
   enabled?: boolean;
 }
 

@@ -230,7 +230,7 @@ it('a property of `Object.prototype` is not an option', () => {
 
 describe('an invalid option is reported', () => {
   it('with its name, in one line each, and the others are used', () => {
-    const options = { samplerate: 1, project: 5, hideInputs: 'maybe', onDrop: {}, dispatcher: 1, sampler: 1 };
+    const options = { samplerate: 1, lingerMs: 5, project: 5, hideInputs: 'maybe', onDrop: {}, dispatcher: 1 };
 
     expect(withEndpoint(options)?.capture).toMatchObject({ project: 'default', hideInputs: true });
     expect(lines.sort()).toEqual([
@@ -238,7 +238,7 @@ describe('an invalid option is reported', () => {
       'configuration: expected `hideInputs` to be true or false; true is used.',
       'configuration: expected `onDrop` to be a function; the option is ignored.',
       "configuration: expected `project` to be a project's name, or an object with its `id`; the option is ignored.",
-      'configuration: expected `sampler` to be a function; the option is ignored.',
+      'configuration: unknown option `lingerMs` is ignored; use `limits.lingerMs`.',
       'configuration: unknown option `samplerate` is ignored; use `sampleRate`.',
     ]);
   });
@@ -281,6 +281,15 @@ describe('an invalid option is reported', () => {
     expect(lines[1]).toBe('configuration: unknown option `limits.batchsize` is ignored.');
   });
 
+  it('as a delay that no timer can wait for, and the line says how long it can be', () => {
+    expect(withEndpoint({ limits: { spoolAgeMs: 2 ** 31 - 1, ageMs: 2 ** 31 } })?.limits).toMatchObject({
+      spoolAgeMs: 2_147_483_647,
+      ageMs: 900_000,
+    });
+    const expected = '`limits.ageMs` to be a whole number from 1 to 2147483647';
+    expect(lines).toEqual([`configuration: expected ${expected}; the option is ignored.`]);
+  });
+
   it.each([
     [undefined, 0, 0],
     [true, 3, 0],
@@ -306,6 +315,17 @@ it.each([
   expect(withEndpoint({ limits }, { RUNSPAN_DEV })?.limits.startDelayMs).toBe(ms);
   const line = 'configuration: RUNSPAN_DEV is no JSON object.';
   expect(lines).toEqual(/^\{.*\}$/.test(RUNSPAN_DEV) ? [] : [line]);
+});
+
+it.each<[object, string]>([
+  [{ startDelayMs: '9' }, 'expected `RUNSPAN_DEV.startDelayMs` to be a whole number from 0 to 2147483647; the option'],
+  [{ limits: { openRuns: null } }, 'expected `RUNSPAN_DEV.limits.openRuns` to be a whole number from 1; the option'],
+  [{ limits: { lingerMs: 'x' } }, 'unknown option `RUNSPAN_DEV.limits.lingerMs`'],
+  [{ limits: [1] }, 'expected `RUNSPAN_DEV.limits` to be an object, got a list; the options'],
+])('RUNSPAN_DEV with %j leaves the limits as they are, and one line is logged', (given, mistake) => {
+  const settings = withEndpoint({}, { RUNSPAN_DEV: JSON.stringify(given) });
+  expect(settings?.limits).toEqual({ ...defaultLimits, ...defaultTuning });
+  expect(lines).toEqual([expect.stringContaining(`configuration: ${mistake}`)]);
 });
 
 describe('spoolDir', () => {

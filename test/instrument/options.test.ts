@@ -102,9 +102,17 @@ describe('the option', () => {
   });
 
   const wrap = traceable as (fn: () => number, options: unknown) => () => number;
+  test.each(['false', 'OFF', 0])('enabled: %j turns the function off, and one line is logged', (enabled) => {
+    const recorder = record();
+    const lines = logLines();
+    expect(wrap(() => inner(), { enabled })()).toBe(0);
+    expect(recorder.runs).toEqual([]);
+    expect(lines).toEqual(['warn: traceable: expected `enabled` to be true or false; false is used.']);
+  });
+
   test.each<[string, unknown, string]>([
     ['of an unknown name', { retries: 3 }, 'unknown option `retries` is ignored'],
-    ['enabled', { enabled: 0 }, 'expected `enabled` to be true or false; the option is ignored'],
+    ['enabled', { enabled: 'x' }, 'expected `enabled` to be true or false; the option is ignored'],
     ['inputs', { inputs: { a: 1 } }, 'expected `inputs` to be a function; the option is ignored'],
     ['outputs', { outputs: true }, 'expected `outputs` to be a function; the option is ignored'],
     ['aggregate', { aggregate: [] }, 'expected `aggregate` to be a function; the option is ignored'],

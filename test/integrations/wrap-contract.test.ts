@@ -193,11 +193,13 @@ describe.each(rows)('%o', (wrap, unwrap, kind, make, call, ...names) => {
     const lines = logLines('warn');
     expect(await recorded({ colour: 'red', tags: 1, name: '' })).toHaveLength(names.length);
     expect(await recorded([])).toHaveLength(names.length);
+    expect(await recorded({ mask: true })).toHaveLength(names.length);
     expect(lines).toEqual([
       `warn: ${wrap.name}: unknown option \`colour\` is ignored.`,
       `warn: ${wrap.name}: expected \`tags\` to be a list of at most 1000 strings; the option is ignored.`,
       `warn: ${wrap.name}: expected \`name\` to be a non-empty string; the option is ignored.`,
       `warn: ${wrap.name}: expected the options to be an object, got a list; the options are ignored.`,
+      `warn: ${wrap.name}: unknown option \`mask\` hides what it hides in other libraries; use \`hideInputs\` or \`hideOutputs\`.`,
     ]);
   });
 });

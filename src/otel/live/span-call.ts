@@ -1,5 +1,6 @@
 import { guard } from '../../base/guard.ts';
-import { env, parseFlag } from '../../config/environment.ts';
+import { parseFlag } from '../../config/checker.ts';
+import { env } from '../../config/environment.ts';
 import { defined, parsedJson } from '../../payload/fields.ts';
 import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
 import { callsOfSink, RecordedCall } from '../../run/calls/calls.ts';
