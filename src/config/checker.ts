@@ -57,8 +57,8 @@ export function validOptions<Options extends object>(
 
 /**
  * Returns a copy of the valid options. Calls `report` with one line for each other option. The line does not contain the
- * value, which may be a secret. If an unknown option hides payloads in another library, the result hides the same
- * payloads. So does an invalid value of `hideInputs` or `hideOutputs`. `prefix` precedes the names of the options in the lines.
+ * value, which may be a secret. An invalid `hideInputs` or `hideOutputs`, and an unknown option that hides payloads in
+ * another library, hide these payloads. `prefix` precedes the names of the options in the lines.
  */
 export function reportedOptions<Options extends object>(
   given: unknown,

@@ -39,7 +39,7 @@ export interface RunSpanProcessorOptions {
    */
   exporter?: RunSink;
   /**
-   * Project for traces that start with a span: its name, or `{ id }`. Nested spans are recorded in the project of their parent run.
+   * Project for traces that start with a span: its name, or `{ id }`. Nested spans have the project of their parent run.
    * @default the project of the exporter
    */
   project?: string | { readonly id: string } | undefined;

@@ -22,11 +22,11 @@ const sdk: Sdk = {
 };
 
 /**
- * Traces an `@anthropic-ai/sdk` client in place and returns it. Each model call becomes an `llm` run below the current run. The
- * run contains the messages, parameters, answer and token counts. Streamed answers are also recorded. Each tool runner
- * becomes a run with its model calls and tools below it. The client still
- * returns the SDK's own promises, streams and errors. Clients created with `withOptions` are also traced. Wrapping a
- * client again has no effect. To change the options, call `unwrapAnthropic` first.
+ * Traces an `@anthropic-ai/sdk` client in place and returns it. Each model call becomes an `llm` run below the current
+ * run. The run contains the messages, parameters, answer and token counts. Streamed answers are also recorded. Each tool
+ * runner becomes a run with its model calls and tools below it. The client still returns the SDK's own promises, streams
+ * and errors. Clients created with `withOptions` are also traced. Wrapping a client again has no effect. To change the
+ * options, call `unwrapAnthropic` first.
  *
  * If the value is not such a client, `wrapAnthropic` logs a warning and returns the value unchanged.
  */
@@ -34,7 +34,7 @@ export function wrapAnthropic<Client extends AnthropicLike>(client: Client, opti
   return wrapClient(sdk, client, options);
 }
 
-/** Restores the original methods of a wrapped client and returns the client. Open runs still end normally. Clients created with its `withOptions` stay traced. */
+/** Restores the methods of a client and returns the client. Clients created with its `withOptions` stay traced. */
 export function unwrapAnthropic<Client extends AnthropicLike>(client: Client): Client {
   return unwrapClient(sdk, client);
 }

@@ -38,9 +38,8 @@ export const openaiSdk: Sdk = {
  * Traces a client of the `openai` package in place and returns it. Chat completions, responses, response compaction,
  * completions, embeddings, images and audio are traced. Calls through `parse` and `stream` are also traced. Each call
  * becomes a run below the current run. Each call of `runTools` becomes a run with its model calls and tools below it.
- * The client still returns the SDK's own promises and streams. Clients
- * created with `withOptions` are also traced. Wrapping a client again has no effect. To change the options, call
- * `unwrapOpenAI` first.
+ * The client still returns the SDK's own promises and streams. Clients created with `withOptions` are also traced.
+ * Wrapping a client again has no effect. To change the options, call `unwrapOpenAI` first.
  *
  * If the value is not such a client, `wrapOpenAI` logs a warning and returns the value unchanged.
  */
