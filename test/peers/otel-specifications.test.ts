@@ -20,7 +20,7 @@ function isTold(attribute: string): boolean {
     ),
     ...(vocabulary.ignored ?? []),
     ...(notes[vocabulary.name]?.kinds ?? []).map((sample) => vocabulary.kindOf(sample).nameFrom),
-    ...(notes[vocabulary.name]?.omitted ?? []).map(([name]) => name),
+    ...Object.values(notes[vocabulary.name]?.omitted ?? {}).flat(),
   ]);
   return told.some(
     (name) => name === attribute || (name?.endsWith('*') && `${attribute}.`.startsWith(name.slice(0, -1))),
