@@ -128,12 +128,13 @@ export interface DevEnv {
 
 /** Returns the values of `RUNSPAN_DEV`. Another value than a JSON object is logged and ignored. */
 export function devEnv(): DevEnv {
-  const given: unknown = ignoreErrors(() => JSON.parse(env('RUNSPAN_DEV') ?? '{}'));
+  const text = env('RUNSPAN_DEV');
+  const given: unknown = text === undefined ? {} : ignoreErrors(() => JSON.parse(text));
   if (!isObject(given)) diagnostics.warnOnce('RUNSPAN_DEV', 'configuration: RUNSPAN_DEV is no JSON object.');
   return withoutPrototype(isObject(given) ? given : {});
 }
 
-/** Returns `RUNSPAN_DEV` for a child process, with the values of this process where `settings` has none. */
-export function devVariable(settings: DevEnv): { readonly RUNSPAN_DEV: string } {
-  return { RUNSPAN_DEV: JSON.stringify({ ...devEnv(), ...settings }) };
+/** Returns `RUNSPAN_DEV` for a child process. The values of this process precede `defaults`, and follow `settings`. */
+export function devVariable(settings: DevEnv, defaults: DevEnv = {}): { readonly RUNSPAN_DEV: string } {
+  return { RUNSPAN_DEV: JSON.stringify({ ...defaults, ...devEnv(), ...settings }) };
 }

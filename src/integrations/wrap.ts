@@ -28,7 +28,6 @@ function untraced(place: string, expected: string, given: unknown): undefined {
   diagnostics.warnOnce(`${place} ${kind}`, `${place}: expected ${expected}, got ${got}; the value is not traced.`);
 }
 
-/** Returns a traced function for a function of an SDK. */
 export type Tracer = (original: Callable, options: CallOptions, sdk: Fields) => Callable;
 
 interface Traced {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ignoreErrors } from '../../base/guard.ts';
-import { type DevEnv, devEnv, devVariable, env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
+import { type DevEnv, devVariable, env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
 import { SETTINGS } from '../../config/settings.ts';
 import { type ChangeFeed, DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { variablesInFiles } from '../doctor/project.ts';
@@ -18,7 +18,7 @@ export function environmentFor(url: string, dev: DevEnv, apiKey?: string): NodeJ
     // As spans, runs would arrive only at their end.
     RUNSPAN_PROTOCOL: 'runs',
     // With a short delay, the page shows open runs early. Exchanges stay on this machine.
-    ...devVariable({ startDelayMs: 250, exchanges: true, ...devEnv(), ...dev }),
+    ...devVariable(dev, { startDelayMs: 250, exchanges: true }),
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     // runspan reads this variable too. A program can still set RUNSPAN_PROJECT itself, for example from a file.
     LANGSMITH_PROJECT: projectFor(process.cwd()),

@@ -72,7 +72,7 @@ export type RunStatus = 'kept' | 'refused' | 'sampledOut' | 'off';
  */
 export function remoteContext(fields: Partial<RunContext>, sink: RunSink, spanIds?: RunOwner['spanIds']): RunContext {
   const owner: RunOwner = { packageCopy: PACKAGE_COPY, sink, call: undefined, spanIds };
-  // Without the span, whose attributes would stay in memory. It is set when the context becomes current.
+  // The span is left out, because its attributes would stay in memory. It is set when the context becomes current.
   return Object.freeze({ ...rootContext, ...fields, span: undefined, owner });
 }
 
