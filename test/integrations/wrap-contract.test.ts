@@ -91,10 +91,7 @@ const rows: Row[] = [
     ],
   ),
   [
-    wrapBedrock,
-    unwrapBedrock,
-    'in place',
-    () => new BedrockClient(),
+    ...([wrapBedrock, unwrapBedrock, 'in place', () => new BedrockClient()] as const),
     (client: BedrockClient) => client.send(),
     'bedrock.converse',
   ],
@@ -110,10 +107,7 @@ const rows: Row[] = [
     ...['claude-agent', 'anthropic.messages', 'weather'],
   ],
   [
-    wrapMCP,
-    unwrapMCP,
-    'in place',
-    mcpClient,
+    ...([wrapMCP, unwrapMCP, 'in place', mcpClient] as const),
     (client: ReturnType<typeof mcpClient>) => client.callTool(mcpParams),
     'weather',
   ],

@@ -8,7 +8,7 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 86_000, test: 97_027 };
+const LINES = { src: 86_000, test: 97_025 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
