@@ -41,7 +41,7 @@ export function rule<T extends object>(
 
 export type Breach = readonly [message: string, ...path: Path];
 
-type Path = readonly (string | number)[];
+export type Path = readonly (string | number)[];
 
 /** Converts a name from camel case to snake case. */
 export function wireNameOf(name: string): string {

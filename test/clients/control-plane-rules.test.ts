@@ -148,7 +148,6 @@ const FIELDS: readonly FieldRow[] = [
   ...specs('db_cpu db_cpu_limit', [0, 100, null], ['1', Number.NaN]),
   ...specs('labels annotations', [{ a: 'b' }, {}, null], [{ a: 1 }, { a: null }, 'x', [], ['a']]),
   ['external_container', `${SPEC}.service_account_name`, ...TEXT],
-  ...specs('init_containers sidecars image_pull_secrets volumes volume_mounts', [[{ a: [1] }], [], null], [{}, ['a']]),
 ];
 
 /** Fields that only deployments of certain sources may have, each with a valid value. */

@@ -5,6 +5,7 @@ import {
   each,
   listSchema,
   oneOf,
+  type Path,
   RECORD,
   rule,
   type Schema,
@@ -23,7 +24,15 @@ import type {
   SourceConfig,
   SourceRevisionConfig,
 } from './deployment.ts';
-import type { ResourceSpec } from './resource-spec.ts';
+import type {
+  Container,
+  EnvVar,
+  LocalObjectReference,
+  ResourceRequirements,
+  ResourceSpec,
+  Volume,
+  VolumeMount,
+} from './resource-spec.ts';
 
 const TEXT: Schema<string> = v.string('Expected a string');
 // `v.record` accepts arrays.
@@ -31,8 +40,80 @@ const TEXT_MAP: Schema<Record<string, string>> = v.pipe(
   value<Record<string, string>>('an object with string values', isObject),
   v.record(v.string(), TEXT),
 );
-const WHOLE = whole(Number.MIN_SAFE_INTEGER);
 const IMMUTABLE: Schema<never> = v.never('Cannot be changed');
+const DNS_LABEL = value<string>(
+  'a DNS label: up to 63 lower-case letters, digits and hyphens, without a hyphen at the start or end',
+  (text) => typeof text === 'string' && /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(text),
+);
+const C_IDENTIFIER = value<string>(
+  'a C identifier: letters, digits and underscores, without a digit at the start',
+  (text) => typeof text === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(text),
+);
+
+const VOLUME = strictRequest<Volume>(
+  { name: DNS_LABEL },
+  each(RECORD, 'configMap', 'secret', 'emptyDir', 'persistentVolumeClaim', 'nfs', 'projected', 'downwardAPI', 'csi'),
+);
+
+const VOLUME_MOUNT = strictRequest<VolumeMount>(each(TEXT, 'name', 'mountPath'), {
+  ...each(TEXT, 'subPath', 'mountPropagation', 'subPathExpr'),
+  readOnly: TRUE_OR_FALSE,
+});
+
+const ENV_VAR: Schema<EnvVar> = v.pipe(
+  strictRequest<EnvVar>({ name: C_IDENTIFIER }, { value: TEXT, valueFrom: RECORD }),
+  rule(({ value: text, valueFrom }) =>
+    text && isGiven(valueFrom) ? [['Cannot be used with a non-empty value', 'valueFrom']] : [],
+  ),
+);
+
+const SIDECAR = strictRequest<Container>(
+  { name: DNS_LABEL, image: TEXT },
+  {
+    imagePullPolicy: oneOf('Always', 'Never', 'IfNotPresent'),
+    ...each(listSchema(TEXT), 'command', 'args'),
+    workingDir: TEXT,
+    env: listSchema(ENV_VAR),
+    envFrom: listSchema(RECORD),
+    resources: strictRequest<ResourceRequirements>({}, each(TEXT_MAP, 'limits', 'requests')),
+    volumeMounts: listSchema(VOLUME_MOUNT),
+    securityContext: RECORD,
+    restartPolicy: oneOf('Always', 'OnFailure'),
+  },
+);
+
+const INIT_CONTAINER: Schema<Container> = v.pipe(
+  SIDECAR,
+  rule(({ restartPolicy }) => (isGiven(restartPolicy) ? [['Allowed only for sidecars', 'restartPolicy']] : [])),
+);
+
+/** Volumes have unique names, and each mount has the name of a volume. */
+const OF_VOLUMES = rule<ResourceSpec>(({ volumes, volume_mounts, ...spec }) => {
+  const ofVolumes = namesIn(volumes, 'volumes');
+  const names = ofVolumes.map(([name]) => name);
+  const ofContainers = ['init_containers', 'sidecars'].flatMap((list) =>
+    recordsIn(spec[list]).flatMap(({ volumeMounts }, index) => namesIn(volumeMounts, list, index, 'volumeMounts')),
+  );
+  const repeated = ofVolumes.filter(([name], index) => names.indexOf(name) < index);
+  const unknown = [...namesIn(volume_mounts, 'volume_mounts'), ...ofContainers].filter(
+    ([name]) => !names.includes(name),
+  );
+  return [
+    ...repeated.map<Breach>(([, ...path]) => ['Another volume has this name', ...path]),
+    ...unknown.map<Breach>(([, ...path]) => ['Expected the name of one of the volumes', ...path]),
+  ];
+});
+
+/** Returns the names in a list, each with its path. Items without a name are left to the schema of the items. */
+function namesIn(list: unknown, ...place: Path): readonly (readonly [name: string, ...path: Path])[] {
+  return recordsIn(list).flatMap(({ name }, index) =>
+    typeof name === 'string' ? [[name, ...place, index, 'name'] as const] : [],
+  );
+}
+
+function recordsIn(list: unknown): readonly Record<string, unknown>[] {
+  return Array.isArray(list) ? list.map((item) => (isObject(item) ? item : {})) : [];
+}
 
 /** Returns a schema for a number of CPU cores. The limits apply to the number before rounding. */
 function cores(least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY): Schema<number> {
@@ -43,26 +124,30 @@ function cores(least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY
   );
 }
 
-const CPU = cores(0.1, 8);
-const CPU_LIMIT = cores(0.1, 16);
-const CORE_CPU = cores(0.1);
-const DB_CPU = cores();
+const SIZE = whole(Number.MIN_SAFE_INTEGER);
 
-const RESOURCE_SPEC = strictRequest<ResourceSpec>(
-  {},
-  {
-    ...each(CPU, 'cpu', 'queue_cpu', 'redis_cpu'),
-    ...each(CPU_LIMIT, 'cpu_limit', 'queue_cpu_limit', 'redis_cpu_limit'),
-    ...each(CORE_CPU, 'core_cpu', 'core_cpu_limit'),
-    ...each(DB_CPU, 'db_cpu', 'db_cpu_limit'),
-    ...each(WHOLE, 'memory_mb', 'queue_memory_mb', 'redis_memory_mb', 'core_memory_mb', 'db_memory_mb'),
-    ...each(WHOLE, 'memory_limit_mb', 'queue_memory_limit_mb', 'redis_memory_limit_mb'),
-    ...each(WHOLE, 'core_memory_limit_mb', 'db_memory_limit_mb', 'db_storage_gi', 'db_max_connections'),
-    ...each(WHOLE, 'min_scale', 'max_scale', 'queue_min_scale', 'queue_max_scale'),
-    ...each(TEXT_MAP, 'labels', 'annotations'),
-    ...each(listSchema(RECORD), 'init_containers', 'sidecars', 'image_pull_secrets', 'volumes', 'volume_mounts'),
-    service_account_name: TEXT,
-  },
+const RESOURCE_SPEC: Schema<ResourceSpec> = v.pipe(
+  strictRequest<ResourceSpec>(
+    {},
+    {
+      ...each(cores(0.1, 8), 'cpu', 'queue_cpu', 'redis_cpu'),
+      ...each(cores(0.1, 16), 'cpu_limit', 'queue_cpu_limit', 'redis_cpu_limit'),
+      ...each(cores(0.1), 'core_cpu', 'core_cpu_limit'),
+      ...each(cores(), 'db_cpu', 'db_cpu_limit'),
+      ...each(SIZE, 'memory_mb', 'queue_memory_mb', 'redis_memory_mb', 'core_memory_mb', 'db_memory_mb'),
+      ...each(SIZE, 'memory_limit_mb', 'queue_memory_limit_mb', 'redis_memory_limit_mb'),
+      ...each(SIZE, 'core_memory_limit_mb', 'db_memory_limit_mb', 'db_storage_gi', 'db_max_connections'),
+      ...each(SIZE, 'min_scale', 'max_scale', 'queue_min_scale', 'queue_max_scale'),
+      ...each(TEXT_MAP, 'labels', 'annotations'),
+      init_containers: listSchema(INIT_CONTAINER),
+      sidecars: listSchema(SIDECAR),
+      service_account_name: TEXT,
+      image_pull_secrets: listSchema(strictRequest<LocalObjectReference>({ name: TEXT }, {})),
+      volumes: listSchema(VOLUME),
+      volume_mounts: listSchema(VOLUME_MOUNT),
+    },
+  ),
+  OF_VOLUMES,
 );
 
 const LISTENER_CONFIG = { k8s_namespace: TEXT };
