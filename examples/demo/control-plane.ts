@@ -1,6 +1,6 @@
 import { ControlPlane, createsRevision, type DeploymentCreate, type DeploymentPatch } from 'runspan/clients';
 import type { DemoContext } from './context.ts';
-import { DEPLOYMENTS } from './interface.ts';
+import { DEPLOYMENTS } from './deployment-rules.ts';
 
 /** Patches, each with whether it makes a revision. */
 const PATCHES: readonly (readonly [patch: DeploymentPatch, makesRevision: boolean])[] = [

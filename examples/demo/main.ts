@@ -2,8 +2,8 @@
 import { createPlatform } from 'runspan/testing';
 import type { DemoContext, ScriptedChat } from './context.ts';
 import { throughput } from './ingestion.ts';
-import { TEAM_KEY } from './interface.ts';
 import { proveParts, type Row } from './parts.ts';
+import { TEAM_KEY } from './rule.ts';
 
 export interface DemoOptions extends Pick<DemoContext, 'createTracer' | 'packageUrl'> {
   readonly createScriptedChat: (options: { answer(question: string): string }) => Promise<ScriptedChat>;

@@ -5,7 +5,8 @@ import type { DemoContext } from './context.ts';
 import { controlPlane } from './control-plane.ts';
 import { delivery } from './delivery.ts';
 import { ingestion } from './ingestion.ts';
-import { ENDPOINTS, MULTIPART, type Part, RULES, type Rule } from './interface.ts';
+import { ENDPOINTS, MULTIPART, type Part, RULES } from './interface.ts';
+import type { Rule } from './rule.ts';
 import { tracing } from './tracing.ts';
 
 /** The result of a part. Each pair has the number of those that hold, and of all. */
@@ -69,7 +70,7 @@ function isAnswered(endpoint: string, { platform, selfHosted, responses }: DemoC
 
 /** Sends a mistake with `fetch`, because a client would refuse it. Returns how the response differs from the refusal. */
 async function acceptedBy(
-  [sentence, request, body, names, expected = 422, headers]: Rule,
+  [sentence, request, body, names, expected = 422, { headers } = {}]: Rule,
   { platform, selfHosted, chat, ids }: DemoContext,
 ): Promise<string[]> {
   const server = request.startsWith('self-hosted') ? selfHosted : platform;
@@ -91,10 +92,12 @@ async function acceptedBy(
   return [`${sentence} (${request}): expected ${expected} and ${names}, got ${response.status} ${text.slice(0, 300)}`];
 }
 
-/** Returns whether an error response has a name in the `loc` of a field, or in its text. */
+/** Returns whether an error response has a name in the `loc` of a field, or in its text, or a field with its message. */
 function isNamed(name: string, text: string): boolean {
   const { message, detail = message } = JSON.parse(text) as { readonly message?: unknown; readonly detail?: unknown };
   if (!Array.isArray(detail))
     return typeof detail === 'string' && detail.includes(name) && !detail.startsWith('No route');
-  return detail.some((error) => Array.isArray(error?.loc) && error.loc.includes(name));
+  return detail.some(
+    ({ loc, msg }) => Array.isArray(loc) && (loc.includes(name) || `${loc.slice(1).join('.')}: ${msg}` === name),
+  );
 }

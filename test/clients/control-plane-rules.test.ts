@@ -1,13 +1,19 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import {
+  AgentServer,
   ControlPlane,
   createsRevision,
   type DeploymentPatch,
   InvalidRequestError,
+  submitFeedback,
   type ValidationError,
 } from '#src/clients.ts';
 import { createPlatform, type Platform } from '#src/testing.ts';
+import { CREATE, DEPLOYMENT_RULES, DEPLOYMENTS, ONLY_FOR } from '../../examples/demo/deployment-rules.ts';
+import { RULES } from '../../examples/demo/interface.ts';
+import type { Rule } from '../../examples/demo/rule.ts';
+import { read } from '../package/repository.ts';
 import { cases } from '../support/campaign.ts';
 
 const NOWHERE = '0193b3a0-1111-7000-8000-000000000001';
@@ -41,8 +47,10 @@ const inText = (errors: readonly ValidationError[]): string[] =>
 async function refusals(platform: Platform, send: Send, request: string, body: unknown): Promise<string[]> {
   const client = clients.get(platform) as ControlPlane;
   const json = JSON.stringify(body);
+  const { length } = platform.requests;
   const errors = await sent(send(client, JSON.parse(json) as never));
   if (errors.length > 0) {
+    expect(platform.requests).toHaveLength(length);
     const [method = '', path] = request.split(' ');
     const headers = { 'x-api-key': platform.apiKey, 'content-type': 'application/json' };
     const response = await fetch(platform.url + path, { method, headers, body: json });
@@ -60,15 +68,9 @@ const created = (body: unknown): Promise<string[]> => {
 const patched = (body: unknown): Promise<string[]> =>
   refusals(own, ({ deployments }, one) => deployments.update(NOWHERE, one), `PATCH /v2/deployments/${NOWHERE}`, body);
 
-/** The smallest deployment of a source, with a value at a path such as `source_config.resource_spec.cpu`. */
-function deployment(source: string, path = '', value: unknown = undefined): Json {
-  const isBuilt = source === 'git_host' || source === 'internal_source';
-  const config = source === 'external_container' ? { resource_spec: {}, listener_config: {} } : {};
-  const revision = isBuilt ? { graph_config_path: 'graph.json' } : {};
-  const body: Json = { name: 'agent', source, source_config: config, source_revision_config: revision };
-  if (path !== '') set(body, path, value);
-  return body;
-}
+const SPEC = 'source_config.resource_spec';
+const WHOLE = 'Expected a whole number from -9007199254740991 to 9007199254740991';
+const deployment = (source: string): Json => structuredClone(DEPLOYMENTS[source] as Json);
 
 /** Sets a field, unless an earlier value is in its way. */
 function set(body: Json, path: string, value: unknown): void {
@@ -77,121 +79,73 @@ function set(body: Json, path: string, value: unknown): void {
   if (inner === Object(inner)) (inner as Json)[steps.at(-1) ?? ''] = value;
 }
 
-const SOURCES = ['git_host', 'external_container', 'internal_container', 'internal_source', 'internal_template'];
-const SPEC = 'source_config.resource_spec';
-const WHOLE = [
-  [0, 2, null],
-  [1.5, '1', true],
-] as const;
-const TEXT = [['text', '', null], [7]] as const;
-const NO_CORES = [0.09, 0, -1, '1', Number.NaN, Number.POSITIVE_INFINITY];
+/** The path of the field that a refusal names: `secrets.0.name`. */
+const pathOf = (refusal: string): string => refusal.split(':')[0] ?? '';
+/** The rules that a client checks, each with a title. */
+const titled = (rules: readonly Rule[]) =>
+  rules.flatMap((rule) =>
+    rule[5]?.valid === undefined ? [] : [[`${rule[1]}: ${rule[0]}`, rule, rule[5].valid] as const],
+  );
 
-type FieldRow = readonly [source: string, path: string, good: readonly unknown[], bad: readonly unknown[]];
-
-const specs = (fields: string, good: readonly unknown[], bad: readonly unknown[]): FieldRow[] =>
-  fields.split(' ').map((field) => ['external_container', `${SPEC}.${field}`, good, bad]);
-
-/** Fields of a deployment by source: valid values and invalid values. */
-const FIELDS: readonly FieldRow[] = [
-  ['external_container', 'name', ['agent'], [undefined, 7, null]],
-  ['external_container', 'source_config', [{}], [undefined, null, []]],
-  ['external_container', 'source_revision_config', [{}], [undefined, 'x']],
-  [
-    'external_container',
-    'secrets',
-    [undefined, [], [{ name: 'A', value: 'b' }]],
-    [{}, [{ name: 'A' }], [{ value: 'b' }], [{ name: 'A', value: 7 }]],
-  ],
-  [
-    'external_container',
-    'secret_references',
-    [null, [{ name: 'A', secret_name: 'b', secret_key: 'c' }]],
-    [[{ name: 'A', secret_name: 'b' }]],
-  ],
-  ['external_container', 'image_version', ...TEXT],
-  [
-    'external_container',
-    'deployment_tier',
-    ['SERVERLESS_S', 'SERVERLESS_M', 'SERVERLESS_L', 'DEDICATED_S', 'DEDICATED_M', 'DEDICATED_L', null],
-    ['X', 'dedicated_s'],
-  ],
-  ...'id tenant_id created_at status latest_revision_id is_managed_deep_agent revision_source toString'
-    .split(' ')
-    .map((field) => ['external_container', field, [undefined], ['x']] as const),
-  ['git_host', 'source_config.integration_id', [NOWHERE, null], ['x', 7]],
-  ['git_host', 'source_config.repo_url', ...TEXT],
-  ['git_host', 'source_config.deployment_type', ['dev_free', 'dev', 'prod', 'dev_zero', 'dev_free_zero'], ['test']],
-  ['git_host', 'source_config.build_on_push', [true, false, null], ['true']],
-  ['git_host', 'source_config.repoUrl', [undefined], ['x']],
-  ['external_container', 'source_config.custom_url', ...TEXT],
-  ['external_container', 'source_config.listener_id', [NOWHERE], ['x']],
-  [
-    'external_container',
-    'source_config.listener_config',
-    [{ k8s_namespace: 'a' }, {}, null],
-    [{ namespace: 'a' }, 'x'],
-  ],
-  ['internal_template', 'source_config.install_command', ...TEXT],
-  ['internal_template', 'source_config.build_command', ...TEXT],
-  ['git_host', 'source_revision_config.repo_ref', ['main', 'refs/tags/v1', null], [7]],
-  ['git_host', 'source_revision_config.graph_config_path', ['graph.json'], [null, undefined, 7]],
-  ['internal_source', 'source_revision_config.graph_config_path', ['graph.json'], [null, undefined]],
-  ['external_container', 'source_revision_config.image_uri', ...TEXT],
-  ['internal_source', 'source_revision_config.source_tarball_path', ...TEXT],
-  ['git_host', 'source_revision_config.repo_commit_sha', [null], ['abc']],
-  ...specs('min_scale max_scale memory_mb memory_limit_mb queue_min_scale queue_max_scale', ...WHOLE),
-  ...specs('queue_memory_mb queue_memory_limit_mb redis_memory_mb redis_memory_limit_mb core_memory_mb', ...WHOLE),
-  ...specs('core_memory_limit_mb db_memory_mb db_memory_limit_mb db_storage_gi db_max_connections', ...WHOLE),
-  ...specs('cpu queue_cpu redis_cpu', [0.1, 8, null], [...NO_CORES, 8.01]),
-  ...specs('cpu_limit queue_cpu_limit redis_cpu_limit', [0.1, 16, null], [...NO_CORES, 16.01]),
-  ...specs('core_cpu core_cpu_limit', [0.1, 1_000, null], NO_CORES),
-  ...specs('db_cpu db_cpu_limit', [0, 100, null], ['1', Number.NaN]),
-  ...specs('labels annotations', [{ a: 'b' }, {}, null], [{ a: 1 }, { a: null }, 'x', [], ['a']]),
-  ['external_container', `${SPEC}.service_account_name`, ...TEXT],
-];
-
-/** Fields that only deployments of certain sources may have, each with a valid value. */
-const ONLY_FOR: readonly (readonly [path: string, value: unknown, sources: string])[] = [
-  ['secret_references', [], 'external_container'],
-  ['source_config.integration_id', NOWHERE, 'git_host'],
-  ['source_config.repo_url', 'x', 'git_host'],
-  ['source_config.deployment_type', 'prod', 'git_host'],
-  ['source_config.build_on_push', false, 'git_host'],
-  ['source_config.custom_url', 'x', 'external_container'],
-  ['source_config.resource_spec', {}, 'external_container'],
-  ['source_config.listener_id', NOWHERE, 'external_container'],
-  ['source_config.listener_config', {}, 'external_container'],
-  ['source_revision_config.repo_ref', 'main', 'git_host'],
-  ['source_revision_config.graph_config_path', 'x', 'git_host and internal_source'],
-  ['source_revision_config.image_uri', 'x', 'external_container and internal_container'],
-  ['source_revision_config.source_tarball_path', 'x', 'internal_source'],
-];
-
-describe('a deployment to create', () => {
-  it.each(FIELDS)('of the source %s checks the field %s', async (source, path, good, bad) => {
-    for (const value of good) expect(await created(deployment(source, path, value)), `${value}`).toEqual([]);
-    for (const value of bad) {
-      const [refused = 'nothing', ...others] = await created(deployment(source, path, value));
-      expect(refused.startsWith(path), `${path} = ${JSON.stringify(value)}: ${refused}`).toBe(true);
-      expect(others).toEqual([]);
-    }
+describe('a rule of the interface that the demo counts is checked before a request is sent', () => {
+  it.each(titled(DEPLOYMENT_RULES))('%s', async (_, [, request, body, refusal], valid) => {
+    const send = request === CREATE ? created : patched;
+    expect(await send(body)).toEqual([refusal]);
+    for (const one of valid) expect(await send(one), JSON.stringify(one)).toEqual([]);
+    // The resources in an update have the same rules.
+    const { source_config } = body as Json;
+    if (refusal.startsWith(`${SPEC}.`)) expect(await patched({ source_config })).toEqual([refusal]);
   });
 
-  it.each(ONLY_FOR)('may have %s only for certain sources', async (path, value, sources) => {
-    for (const source of SOURCES) {
-      const expected = sources.includes(source) ? [] : [`${path}: Only for ${sources}`];
-      expect(await created(deployment(source, path, value)), source).toEqual(expected);
-    }
+  const agent = new AgentServer({ url: `${cloud.url}/agents/${NOWHERE}`, apiKey: cloud.apiKey });
+  afterAll(() => agent.close());
+  const calls = new Map<string, (body: never) => PromiseLike<unknown>>([
+    ['search', (body) => agent.assistants.search(body)],
+    ['stream', (body) => agent.runs.stream(NOWHERE, body)],
+    ['{token_id}', (body) => submitFeedback(`${cloud.url}/api/v1/feedback/tokens/mine`, body)],
+  ]);
+
+  it.each(titled([...RULES['agent server'], ...RULES.feedback]))('%s', async (_, [, request, body, field], valid) => {
+    const call = calls.get(request.split('/').at(-1) ?? '') as (body: unknown) => PromiseLike<unknown>;
+    const { length } = cloud.requests;
+    await expect(call(body)).rejects.toMatchObject({ errors: [{ loc: ['body', field] }] });
+    expect(cloud.requests).toHaveLength(length);
+    for (const one of valid) await expect(call(one)).rejects.toThrow('404');
+  });
+
+  it('for each field of a deployment that the reference declares', () => {
+    const reference = read('docs/reference/clients.md');
+    const fieldsOf = (type: string): string[] => {
+      const [section = ''] = reference.split(`\n### ${type}\n`)[1]?.split('\n### ') ?? [];
+      const fields = [...section.matchAll(/^- \*\*(\w+)\??\*\* (?:\[`(\w+)`\])?/gm)];
+      return fields.flatMap(([, name = '', inner = '']) => [
+        name,
+        ...fieldsOf(inner).map((field) => `${name}.${field}`),
+      ]);
+    };
+    const paths = titled(DEPLOYMENT_RULES).map(([, [, , , refusal]]) => pathOf(refusal).replace(/\.\d+/g, ''));
+    const declared = [...fieldsOf('DeploymentCreate'), ...fieldsOf('DeploymentPatch')];
+    expect(declared).toContain(`${SPEC}.sidecars.volumeMounts.mountPath`);
+    expect(declared.filter((path) => !paths.includes(path))).toEqual([]);
+  });
+});
+
+describe('a deployment to create', () => {
+  it.each<[fields: object, refusals: string[]]>([
+    [{ cpu: Number.NaN, memory_mb: Number.POSITIVE_INFINITY }, [`cpu: Expected a number`, `memory_mb: ${WHOLE}`]],
+    [{ sidecars: [{ name: 'a', image: 'b', env: [{ name: 'A', value: '', valueFrom: {} }] }] }, []],
+    [{ toString: 'x' }, ['toString: Unknown field, or a field that this request cannot set']],
+  ])('with the resources %o has the refusals %j', async (resource_spec, refusals) => {
+    const body = { ...deployment('external_container'), source_config: { resource_spec } };
+    expect(await created(body)).toEqual(refusals.map((refusal) => `${SPEC}.${refusal}`));
   });
 
   it('reports every invalid field at once, also of rules about several fields', async () => {
-    const body = deployment('git_host', 'source_config', {
-      build_on_push: true,
-      repoUrl: 'x',
-      resource_spec: { cpu: 9 },
-    });
-    body.source_revision_config = { repo_ref: 'refs/tags/v1' };
-    expect(await created(body)).toEqual([
+    const body = {
+      source_config: { build_on_push: true, repoUrl: 'x', resource_spec: { cpu: 9 } },
+      source_revision_config: { repo_ref: 'refs/tags/v1' },
+    };
+    expect(await created({ ...deployment('git_host'), ...body })).toEqual([
       'source_config.resource_spec.cpu: Expected at most 8',
       'source_config.repoUrl: Unknown field, or a field that this request cannot set',
       'source_config.resource_spec: Only for external_container',
@@ -258,7 +212,9 @@ describe('an update of a deployment', () => {
   ])('cannot set fields of different sources: %s and %s', async (path, other, revision_source?: string) => {
     const patch = { revision_source, source_config: {}, [revision]: {} };
     for (const [field, value] of ONLY_FOR) if (field === path || field === other) set(patch, field, value);
-    const [sources, others] = [path, other].map((field) => ONLY_FOR.find(([one]) => one === field)?.[2]);
+    const sourcesOf = (field: string): string =>
+      ONLY_FOR.flatMap(([one, , ...names]) => (one === field ? names : [])).join(' and ');
+    const [sources, others] = [sourcesOf(path), sourcesOf(other)];
     const message = `Only for ${sources}, but ${other} is only for ${others}; set only fields of one source`;
     expect(await patched(patch)).toEqual([`${path}: ${message}`]);
   });
@@ -280,14 +236,18 @@ it('a listener has no unknown field', async () => {
 });
 
 it('client and platform agree about generated requests', async () => {
-  const source = fc.constantFrom(...SOURCES);
+  const at = (body: unknown, path: string): unknown =>
+    path.split('.').reduce((inner, step) => (inner as Json | undefined)?.[step], body);
+  const source = fc.constantFrom(...Object.keys(DEPLOYMENTS));
   const field = fc.constantFrom(
-    ...FIELDS.flatMap(([, path, good, bad]) => [...good, ...bad].map((one) => [path, one])),
+    ...DEPLOYMENT_RULES.flatMap(([, , body, refusal, , more]) =>
+      [body, ...(more?.valid ?? [])].map((one) => [pathOf(refusal), at(one, pathOf(refusal))] as const),
+    ),
   );
   await fc.assert(
     fc.asyncProperty(source, fc.array(field, { maxLength: 3 }), fc.boolean(), async (from, fields, isNew) => {
       const body = deployment(from);
-      for (const [path, value] of fields) set(body, String(path), structuredClone(value));
+      for (const [path, value] of fields) set(body, path, structuredClone(value));
       const { name, source: _, ...patch } = body;
       await (isNew ? created(body) : patched(patch));
     }),
