@@ -79,17 +79,18 @@ const NO_PUSH: Check = [
   null,
 ];
 
-const SIZE: Check = [
-  'is an integer',
-  'Expected a whole number from -9007199254740991 to 9007199254740991',
-  1.5,
-  2,
-  0,
-  null,
+const WHOLE = 'Expected a whole number, at least 0';
+const SIZE: readonly Check[] = [
+  ['is an integer', WHOLE, 1.5, 2, null],
+  ['is not negative', WHOLE, -1, 0],
 ];
 const CORES: Check = ['is a number', 'Expected a number', '1', 1.25, null];
 const LEAST: Check = ['is at least 0.1', 'Expected at least 0.1', 0.09, 0.1];
 const atMost = (cores: number): Check => [`is at most ${cores}`, `Expected at most ${cores}`, cores + 0.01, cores];
+const DB_CORES: readonly Check[] = [
+  ['is not negative', 'Expected at least 0', -0.01, 0],
+  ['is not lost by rounding', 'Expected 0, or at least 0.1, because CPU has one decimal', 0.04, 0.05, 100],
+];
 const DNS =
   'Expected a DNS label: up to 63 lower-case letters, digits and hyphens, without a hyphen at the start or end';
 const LABEL: readonly Check[] = [
@@ -141,6 +142,13 @@ function onlyFor([path, value, ...sources]: (typeof ONLY_FOR)[number]): Rule[] {
   const others = Object.keys(DEPLOYMENTS).filter((source) => !sources.includes(source));
   const names = `${path}: Only for ${sources.join(' and ')}`;
   return others.map((source) => [`${path} is not for ${source}`, CREATE, bodyOf(source), names, 400, more]);
+}
+
+/** A field is at least, or at most, another field, which is 4. */
+function beside(field: string, bound: 'at least' | 'at most', other: string): Rule[] {
+  const [wrong, right] = bound === 'at least' ? [3, 5] : [5, 3];
+  const check: Check = [`is ${bound} ${other}`, `Expected ${bound} 4, the value of ${other}`, wrong, 4, right, null];
+  return checking(CREATE, withField(external_container, `${SPEC}.${other}`, 4))(`${SPEC}.${field}`, check);
 }
 
 function mounts(list: string): Rule[] {
@@ -226,13 +234,24 @@ export const DEPLOYMENT_RULES: readonly Rule[] = [
 
   // ResourceSpec
   ...external(SPEC, OBJECT),
-  ...spec('min_scale max_scale queue_min_scale queue_max_scale db_storage_gi db_max_connections', SIZE),
-  ...spec('memory_mb queue_memory_mb redis_memory_mb core_memory_mb db_memory_mb memory_limit_mb', SIZE),
-  ...spec('queue_memory_limit_mb redis_memory_limit_mb core_memory_limit_mb db_memory_limit_mb', SIZE),
+  ...spec('min_scale max_scale queue_min_scale queue_max_scale db_storage_gi db_max_connections', ...SIZE),
+  ...spec('memory_mb queue_memory_mb redis_memory_mb core_memory_mb db_memory_mb memory_limit_mb', ...SIZE),
+  ...spec('queue_memory_limit_mb redis_memory_limit_mb core_memory_limit_mb db_memory_limit_mb', ...SIZE),
   ...spec('cpu queue_cpu redis_cpu', CORES, LEAST, atMost(8)),
   ...spec('cpu_limit queue_cpu_limit redis_cpu_limit', CORES, LEAST, atMost(16)),
   ...spec('core_cpu core_cpu_limit', CORES, LEAST),
-  ...spec('db_cpu db_cpu_limit', CORES),
+  ...spec('db_cpu db_cpu_limit', CORES, ...DB_CORES),
+  ...beside('max_scale', 'at least', 'min_scale'),
+  ...beside('queue_max_scale', 'at least', 'queue_min_scale'),
+  ...['', 'queue_', 'redis_', 'core_', 'db_'].flatMap((part) => [
+    ...beside(`${part}cpu_limit`, 'at least', `${part}cpu`),
+    ...beside(`${part}memory_limit_mb`, 'at least', `${part}memory_mb`),
+  ]),
+  // A queue has the values of the server by default.
+  ...beside('queue_max_scale', 'at least', 'min_scale'),
+  ...beside('queue_min_scale', 'at most', 'max_scale'),
+  ...beside('queue_cpu_limit', 'at least', 'cpu'),
+  ...beside('queue_memory_limit_mb', 'at least', 'memory_mb'),
   ...spec('labels annotations', MAP),
   ...spec('labels.team annotations.team', STRING),
   ...spec('service_account_name', TEXT),

@@ -127,9 +127,9 @@ export function oneOf<const Word extends string>(...words: readonly Word[]): Sch
   return v.picklist(words, `Expected one of ${words.join(', ')}`);
 }
 
-export function whole(least: number, most: number = Number.MAX_SAFE_INTEGER): Schema<number> {
-  const [expected, holds] = wholeFrom(least, most);
-  return value(expected, holds);
+export function whole(least: number, most?: number): Schema<number> {
+  const [range, holds] = wholeFrom(least, most);
+  return value(most ? range : `a whole number, at least ${least}`, holds);
 }
 
 /**

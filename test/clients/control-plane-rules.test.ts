@@ -69,7 +69,7 @@ const patched = (body: unknown): Promise<string[]> =>
   refusals(own, ({ deployments }, one) => deployments.update(NOWHERE, one), `PATCH /v2/deployments/${NOWHERE}`, body);
 
 const SPEC = 'source_config.resource_spec';
-const WHOLE = 'Expected a whole number from -9007199254740991 to 9007199254740991';
+const WHOLE = 'Expected a whole number, at least 0';
 const deployment = (source: string): Json => structuredClone(DEPLOYMENTS[source] as Json);
 
 /** Sets a field, unless an earlier value is in its way. */
@@ -132,6 +132,10 @@ describe('a rule of the interface that the demo counts is checked before a reque
 
 describe('a deployment to create', () => {
   it.each<[fields: object, refusals: string[]]>([
+    [{ cpu: 4, cpu_limit: 3.96 }, []],
+    [{ cpu: 1.26, cpu_limit: 1.24 }, ['cpu_limit: Expected at least 1.26, the value of cpu']],
+    [{ max_scale: 0, min_scale: 0, queue_cpu: 1, cpu_limit: 0.5 }, []],
+    [{ min_scale: 5, max_scale: 2, queue_max_scale: 6 }, ['max_scale: Expected at least 5, the value of min_scale']],
     [{ cpu: Number.NaN, memory_mb: Number.POSITIVE_INFINITY }, [`cpu: Expected a number`, `memory_mb: ${WHOLE}`]],
     [{ sidecars: [{ name: 'a', image: 'b', env: [{ name: 'A', value: '', valueFrom: {} }] }] }, []],
     [{ toString: 'x' }, ['toString: Unknown field, or a field that this request cannot set']],

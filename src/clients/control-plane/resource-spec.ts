@@ -1,7 +1,8 @@
 /**
  * Resources for an `external_container` deployment. CPU is measured in cores, rounded to one decimal. Memory is
  * measured in MB. Fields that start with `redis_` configure the cache, `db_` the database, and `queue_` the queue.
- * Fields that start with `core_` configure the core process in sidecar mode.
+ * Fields that start with `core_` configure the core process in sidecar mode. No size may be negative, no maximum below
+ * its minimum, and no limit below its request.
  */
 export interface ResourceSpec {
   min_scale?: number | null;

@@ -116,7 +116,7 @@ function recordsIn(list: unknown): readonly Record<string, unknown>[] {
 }
 
 /** Returns a schema for a number of CPU cores. The limits apply to the number before rounding. */
-function cores(least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY): Schema<number> {
+function cores(least: number, most: number = Number.POSITIVE_INFINITY): Schema<number> {
   return v.pipe(
     value<number>('a number', Number.isFinite),
     v.minValue(least, `Expected at least ${least}`),
@@ -124,7 +124,46 @@ function cores(least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY
   );
 }
 
-const SIZE = whole(Number.MIN_SAFE_INTEGER);
+/** The precision of the service. Other digits of a number of CPU cores are lost. */
+export function roundCores(cores: number): number {
+  return Math.round(cores * 10) / 10;
+}
+
+// The interface gives no bounds for these fields. No service accepts a negative number, but 0 may have a meaning.
+const SIZE = whole(0);
+const DB_CPU: Schema<number> = v.pipe(
+  cores(0),
+  v.check((given) => given <= 0 || roundCores(given) > 0, 'Expected 0, or at least 0.1, because CPU has one decimal'),
+);
+
+/** Fields of the queue that have the value of the server's field by default. */
+export const FROM_SERVER: readonly string[] = ['queue_min_scale', 'queue_max_scale', 'queue_cpu', 'queue_memory_mb'];
+
+/** Pairs of fields of which the first is at most the second. A limit that is absent is never below its request. */
+const RANGES: readonly (readonly [low: string, high: string])[] = [
+  ['min_scale', 'max_scale'],
+  ['queue_min_scale', 'queue_max_scale'],
+  ...['', 'queue_', 'redis_', 'core_', 'db_'].flatMap((part) => [
+    [`${part}cpu`, `${part}cpu_limit`] as const,
+    [`${part}memory_mb`, `${part}memory_limit_mb`] as const,
+  ]),
+];
+
+const OF_RANGES = rule<ResourceSpec>((spec) => {
+  const fieldFor = (name: string): string =>
+    isGiven(spec[name]) || !FROM_SERVER.includes(name) ? name : name.slice('queue_'.length);
+  const sizeOf = (name: string): number => {
+    const size = typeof spec[name] === 'number' ? spec[name] : Number.NaN;
+    return name.includes('cpu') ? roundCores(size) : size;
+  };
+  return RANGES.flatMap<Breach>(([low, high]) => {
+    const [lower, upper] = [fieldFor(low), fieldFor(high)];
+    if (!(sizeOf(lower) > sizeOf(upper))) return [];
+    if (upper === high) return [[`Expected at least ${spec[lower]}, the value of ${lower}`, upper]];
+    // If neither field is given, the range of their defaults is reported.
+    return lower === low ? [[`Expected at most ${spec[upper]}, the value of ${upper}`, lower]] : [];
+  });
+});
 
 const RESOURCE_SPEC: Schema<ResourceSpec> = v.pipe(
   strictRequest<ResourceSpec>(
@@ -133,7 +172,7 @@ const RESOURCE_SPEC: Schema<ResourceSpec> = v.pipe(
       ...each(cores(0.1, 8), 'cpu', 'queue_cpu', 'redis_cpu'),
       ...each(cores(0.1, 16), 'cpu_limit', 'queue_cpu_limit', 'redis_cpu_limit'),
       ...each(cores(0.1), 'core_cpu', 'core_cpu_limit'),
-      ...each(cores(), 'db_cpu', 'db_cpu_limit'),
+      ...each(DB_CPU, 'db_cpu', 'db_cpu_limit'),
       ...each(SIZE, 'memory_mb', 'queue_memory_mb', 'redis_memory_mb', 'core_memory_mb', 'db_memory_mb'),
       ...each(SIZE, 'memory_limit_mb', 'queue_memory_limit_mb', 'redis_memory_limit_mb'),
       ...each(SIZE, 'core_memory_limit_mb', 'db_memory_limit_mb', 'db_storage_gi', 'db_max_connections'),
@@ -148,6 +187,7 @@ const RESOURCE_SPEC: Schema<ResourceSpec> = v.pipe(
     },
   ),
   OF_VOLUMES,
+  OF_RANGES,
 );
 
 const LISTENER_CONFIG = { k8s_namespace: TEXT };

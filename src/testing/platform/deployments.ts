@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Deployment, SourceConfig, SourceRevisionConfig } from '../../clients/control-plane/deployment.ts';
 import type { ResourceSpec } from '../../clients/control-plane/resource-spec.ts';
 import type { RevisionStatus } from '../../clients/control-plane/revision.ts';
-import { NO_REVISION_CONFIG, NO_SOURCE_CONFIG } from '../../clients/control-plane/schemas.ts';
+import { FROM_SERVER, NO_REVISION_CONFIG, NO_SOURCE_CONFIG, roundCores } from '../../clients/control-plane/schemas.ts';
 import { monotonicNowMs } from '../../platform/timers.ts';
 import { withoutNulls } from '../../receiver/http/validation.ts';
 
@@ -101,9 +101,8 @@ function withDefaults(given: ResourceSpec): ResourceSpec {
   const set = (field: string, value: unknown): void => {
     if (Number.isFinite(value)) spec[field] ??= value;
   };
-  for (const field of Object.keys(spec))
-    if (field.includes('cpu')) spec[field] = Math.round(Number(spec[field]) * 10) / 10;
-  for (const field of ['min_scale', 'max_scale', 'cpu', 'memory_mb']) set(`queue_${field}`, spec[field]);
+  for (const field of Object.keys(spec)) if (field.includes('cpu')) spec[field] = roundCores(Number(spec[field]));
+  for (const field of FROM_SERVER) set(field, spec[field.slice('queue_'.length)]);
   for (const part of ['', 'queue_', 'redis_', 'core_', 'db_']) {
     set(`${part}cpu_limit`, 2 * Number(spec[`${part}cpu`]));
     set(`${part}memory_limit_mb`, (part === 'redis_' ? 1 : 2) * Number(spec[`${part}memory_mb`]));
