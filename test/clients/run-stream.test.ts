@@ -83,7 +83,8 @@ describe('RunStream', () => {
     ...['feedback', 'messages', 'messages/partial', 'messages/complete'],
   ])('returns %s with data of another type as malformed', async (name) => {
     const isList = /^messages(?!\/metadata)/.test(name);
-    const [good, bad] = isList ? ['[{}]', '{}'] : ['{}', '[1]'];
+    const bad = { feedback: '{"k":"https://a.example","l":5}' }[name] ?? (isList ? '{}' : '[1]');
+    const good = isList ? '[{}]' : '{}';
     const { stream } = await streamOf(
       [good, bad, 'null', '1'].map((data) => `event: ${name}\ndata: ${data}\n\n`).join(''),
     );

@@ -103,7 +103,7 @@ const OBJECT = /^(?:metadata|updates|messages\/metadata|events|tasks|checkpoints
 const LIST = /^messages(?:\/(?:partial|complete))?$/;
 const ANY_JSON = /^(?:values|custom)$/;
 
-/** Converts a server-sent event to a typed event. Validates only the type of the data, not its fields. */
+/** Converts a server-sent event to a typed event. Of the fields of the data, only feedback URLs are validated. */
 export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent): AgentEvent<Values> {
   const [kind = '', ...namespace] = name.split('|');
   const common = { name, namespace, id: id === '' ? undefined : id };
@@ -116,7 +116,8 @@ export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent):
   const isMalformed =
     (OBJECT.test(kind) && !isObject(data)) ||
     (LIST.test(kind) && !Array.isArray(data)) ||
-    (ANY_JSON.test(kind) && data === undefined);
+    (ANY_JSON.test(kind) && data === undefined) ||
+    (kind === 'feedback' && Object.values(data as object).some((url) => typeof url !== 'string'));
   if (isMalformed) return { event: 'malformed', data: text, ...common };
   // The data of an `end` event may be empty.
   const isKnown = [OBJECT, LIST, ANY_JSON, /^end$/].some((kinds) => kinds.test(kind));
