@@ -216,6 +216,8 @@ describe('a client', () => {
     ['spelling', { spelling: { git_host: 'a/b' } }],
     ['spelling', { spelling: { git_host: '' } }],
     ['spelling', { spelling: { git: 'hub' } }],
+    ['spelling', { spelling: { git_host: 'hub', external_container: 'hub' } }],
+    ['spelling', { spelling: { git_host: 'external_container' } }],
     ['key', { key: 'k' }],
   ])('refuses the option %s: %j', (option, options) => {
     const make = (): ControlPlane => new ControlPlane({ baseUrl: 'http://127.0.0.1:1', ...options });

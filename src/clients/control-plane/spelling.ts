@@ -37,10 +37,13 @@ export class SpellingTable {
 /** A name must be usable as a path segment and as a field name. */
 const WIRE_NAME = /^[a-z][a-z0-9_-]*$/i;
 
+/** Returns whether a value renames known names, without giving two of them the same name. */
 export function isSpelling(value: unknown): boolean {
+  if (!isObject(value)) return false;
   const isName = ([name, wireName]: [string, unknown]): boolean =>
     NAMES.includes(name) && (wireName === undefined || (typeof wireName === 'string' && WIRE_NAME.test(wireName)));
-  return isObject(value) && Object.entries(value).every(isName);
+  const wireNames = new Set(NAMES.map((name) => value[name] ?? name));
+  return Object.entries(value).every(isName) && wireNames.size === NAMES.length;
 }
 
 /**
