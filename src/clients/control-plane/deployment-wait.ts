@@ -143,8 +143,8 @@ class RevisionWait {
   async until({ id, latest_revision_id }: Deployment, { revisionId, old }: Awaited): Promise<Deployed> {
     const { signal, intervalMs } = this.#options;
     const latest = latest_revision_id === old ? undefined : (latest_revision_id ?? undefined);
-    const facts: Facts = { deploymentId: id, revisionId: revisionId ?? latest, revision: undefined };
-    const earlyUntilMs = monotonicNowMs() + GRACE_MS;
+    const known = revisionId ?? latest;
+    const facts: Facts = { deploymentId: id, revisionId: known, revision: undefined, sinceMs: monotonicNowMs() };
     let cause: unknown;
     for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(LONGEST_DELAY_MS, delayMs * 1.5)) {
       let pauseMs = intervalMs ?? delayMs;
@@ -153,7 +153,7 @@ class RevisionWait {
         if (result !== undefined) return result;
         cause = undefined;
       } catch (thrown) {
-        const isEarly = facts.revision === undefined && monotonicNowMs() < earlyUntilMs;
+        const isEarly = facts.revision === undefined && monotonicNowMs() - facts.sinceMs < GRACE_MS;
         if (!isTemporary(thrown, isEarly)) throw thrown;
         // Timers fire up to 2 ms early. A poll that fails because the wait has ended says nothing about the service.
         if (this.#leftMs > 2) cause = thrown;
@@ -170,7 +170,7 @@ class RevisionWait {
     const { deploymentId, revisionId } = facts;
     if (revisionId === undefined) {
       const { latest_revision_id: latest } = await this.deployment(deploymentId, 0);
-      if (latest && latest !== old) facts.revisionId = latest;
+      if (latest && latest !== old) Object.assign(facts, { revisionId: latest, sinceMs: monotonicNowMs() });
       return undefined;
     }
     const options = { ...this.callOptions(), maxRetries: 0 };
@@ -207,7 +207,10 @@ function isTemporary(thrown: unknown, isEarly: boolean): boolean {
   return [TimeoutError, ConnectionError, InvalidResponseError].some((kind) => thrown instanceof kind);
 }
 
-type Facts = { -readonly [Key in keyof RevisionFacts]: RevisionFacts[Key] };
+type Facts = { -readonly [Key in keyof RevisionFacts]: RevisionFacts[Key] } & {
+  /** When the id became known. Before, when the wait began to ask for it. */
+  sinceMs: number;
+};
 
 /** The API does not specify which field contains the reason of a failure. */
 function failure(facts: Facts, { status, status_message, message, error }: Revision): RevisionError {
