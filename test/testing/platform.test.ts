@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ControlPlane, type DeploymentCreate, type DeploymentPatch, type ResourceSpec } from '#src/clients.ts';
 import type { Platform } from '#src/testing.ts';
 import { API_KEY, GIT, makeDeployment, SOURCE, setUp, TENANT } from '../clients/control-plane-set-up.ts';
-import { thrownBy } from '../clients/make-api.ts';
+import { makeApi, POST, thrownBy } from '../clients/make-api.ts';
 
 const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
 const QUICK = { intervalMs: 1 };
@@ -218,12 +218,20 @@ describe('resources', () => {
     expect(await client.revisions.list(id, { status: ['DEPLOYED'] }).toArray(9)).toEqual([]);
   });
 
-  it('are refused in the names of the interface if the platform has its own', async () => {
-    const { client } = await setUp({}, { hosting: 'cloud', spelling: { git_host: 'hub' } });
-    expect(await thrownBy(client.deployments.create(GIT))).toMatchObject({
-      errors: [{ loc: ['body'], msg: "Expected the platform's own names: hub" }],
-    });
-    await client.deployments.create(IMAGE);
+  it.each<[change: object, status: number, detail: string]>([
+    [{ source: 'git_host' }, 422, "body: Expected the platform's own names: hub, external, agent_file"],
+    [{ source: 'hub', source_revision_config: {} }, 422, '_revision_config.agent_file: Field required for hub'],
+    [{ source_revision_config: { agent_file: 5 } }, 422, 'body.source_revision_config.agent_file: Expected a string'],
+    [{ source_revision_config: { agent_file: 'a' } }, 400, 'source_revision_config.agent_file: Only for hub and'],
+    [{ source: 'other' }, 422, 'body.source: Expected one of hub, external, internal_container, internal_source'],
+    [{ source: 'external' }, 400, 'source: external is only for self-hosted deployments'],
+    [{ source_config: { graph_config_path: 'a' } }, 422, 'body.source_config.graph_config_path: Unknown field'],
+  ])('with %j get %i in the own names of the platform', async (change, status, detail) => {
+    const spelling = { git_host: 'hub', external_container: 'external', graph_config_path: 'agent_file' };
+    const { platform } = await setUp({}, { hosting: 'cloud', spelling });
+    const api = makeApi(platform.url, { headers: { 'x-api-key': API_KEY } });
+    const call = api.json({ ...POST, path: '/v2/deployments', body: { ...IMAGE, ...change } });
+    expect(await thrownBy(call)).toMatchObject({ status, detail: expect.stringContaining(detail) });
   });
 });
 

@@ -20,6 +20,7 @@ import { REVISIONS, type RevisionStatus, type Revisions } from '../../clients/co
 import { DEPLOYMENT_RULES, isAllowedFor } from '../../clients/control-plane/schemas.ts';
 import { SpellingTable } from '../../clients/control-plane/spelling.ts';
 import { UNVERSIONED_UPLOAD_URL, UPLOAD_URL } from '../../clients/control-plane/upload/source-upload.ts';
+import type { ValidationError } from '../../clients/errors.ts';
 import { parseRequest } from '../../clients/schema.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import type { Route, RouteResponse } from '../../receiver/http/route.ts';
@@ -62,7 +63,7 @@ export class PlatformControlPlane {
     this.#spelling = new SpellingTable(settings.spelling);
     this.#objects = new ObjectStore(settings.uploads);
     const { requests } = settings;
-    const more = { requests, named: (body: unknown) => this.#named(body), refusal: statusOf };
+    const more = { requests, named: (body: unknown) => this.#named(body), refuse: this.#refuse };
     this.routes = [
       ...endpointRoutes(DEPLOYMENTS, this.#deploymentHandlers, more),
       endpointRoute(DELETE_MANY, (call) => this.#deleteMany(call), more),
@@ -180,10 +181,21 @@ export class PlatformControlPlane {
     };
     const result = { ...resource, ...rest, source_config: withConfig(resource.source_config, source_config ?? {}) };
     const whole = { ...result, revision_source: source, source_revision_config: config };
-    refuseErrors(parseRequest(DEPLOYMENT_RULES, whole, ['body']).errors, statusOf);
+    this.#refuse(parseRequest(DEPLOYMENT_RULES, whole, ['body']).errors);
     deployment.resource = { ...(result as Deployment), updated_at: now() };
     if (createsRevision(patch)) this.#revise(deployment, source, config);
   }
+
+  /** Throws an HTTP error in the platform's own names. A field of another source is a 400, others a 422. */
+  readonly #refuse = (errors: readonly ValidationError[]): void => {
+    const own = (name: string): string => this.#spelling.wireName(name);
+    const named = errors.map(({ loc, msg, ...rest }) => ({
+      ...rest,
+      loc: loc.map((step, at) => (loc[at - 1] === 'source_revision_config' ? own(`${step}`) : step)),
+      msg: msg.replaceAll(/\w+/g, own),
+    }));
+    refuseErrors(named, errors.every(({ msg }) => msg.startsWith('Only for')) ? 400 : 422);
+  };
 
   #revise(deployment: PlatformDeployment, source: string, config: SourceRevisionConfig): string {
     const { uploads, statusMs } = this.#settings;
@@ -219,7 +231,8 @@ export class PlatformControlPlane {
   #checkHosting(source: string): void {
     const isSelfHosted = this.#settings.hosting === 'self-hosted';
     if ((source === 'external_container') === isSelfHosted) return;
-    throw new HttpError(400, `source: ${source} is only for ${isSelfHosted ? 'cloud' : 'self-hosted'} deployments`);
+    const own = this.#spelling.wireName(source);
+    throw new HttpError(400, `source: ${own} is only for ${isSelfHosted ? 'cloud' : 'self-hosted'} deployments`);
   }
 
   #checkReferences(tenant: string, { integration_id, listener_id, listener_config }: SourceConfig): void {
@@ -272,11 +285,6 @@ const FILTERS: Readonly<Record<string, (deployment: Deployment, text: string) =>
   deployment_type: ({ source_config }, text) => source_config.deployment_type === text,
   deployment_ids: ({ id }, text) => text.toLowerCase().split(',').includes(id),
 };
-
-/** A field of another source is a 400. Other invalid fields are a 422. */
-function statusOf(messages: readonly string[]): number {
-  return messages.every((message) => message.startsWith('Only for')) ? 400 : 422;
-}
 
 /** Returns the item with this id. Throws an HTTP error, by default 404, if there is none. */
 function found<Item extends { id: string }>(kind: string, items: readonly Item[], id = '', status = 404): Item {
