@@ -1,8 +1,10 @@
+import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ControlPlane, type DeploymentCreate, type DeploymentPatch, type ResourceSpec } from '#src/clients.ts';
 import type { Platform } from '#src/testing.ts';
 import { API_KEY, GIT, makeDeployment, SOURCE, setUp, TENANT } from '../clients/control-plane-set-up.ts';
 import { makeApi, POST, thrownBy } from '../clients/make-api.ts';
+import { cases } from '../support/campaign.ts';
 
 const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
 const QUICK = { intervalMs: 1 };
@@ -121,6 +123,40 @@ describe('an update', () => {
     expect(source_revision_config).toMatchObject(pushed);
     expect(repo_commit_sha).not.toBe(source_revision_config.repo_commit_sha);
   });
+});
+
+it('no requests and pushes lead to a deployment that could not be created', async () => {
+  const { platform, client } = await onCloud();
+  const { deployments, revisions } = client;
+  const builds = (build_on_push: boolean): DeploymentPatch => ({ source_config: { build_on_push } });
+  const from = (repo_ref: string): DeploymentPatch => ({ source_revision_config: { repo_ref } });
+  const { source_revision_config } = SOURCE;
+  const uploaded: DeploymentPatch = { revision_source: 'internal_source', source_revision_config };
+  const take = async (id: string, step: DeploymentPatch | number | 'push'): Promise<unknown> => {
+    if (step === 'push') return platform.push(id);
+    if (typeof step === 'object') return deployments.update(id, step);
+    const made = await revisions.list(id).toArray(9);
+    return revisions.redeploy(id, made[step % made.length]?.id ?? '');
+  };
+  const tagThenBranch = [builds(false), from('refs/tags/v1'), from('main'), builds(true), 1];
+  const change = fc.constantFrom(...tagThenBranch.slice(0, 4), uploaded, 'push' as const);
+  const steps = fc.array(fc.oneof(change, fc.nat(8)), { minLength: 3, maxLength: 8 });
+  await fc.assert(
+    fc.asyncProperty(steps, async (all) => {
+      const { id } = await deployments.create(GIT);
+      for (const step of all) {
+        const refusal = await take(id, step).catch((error) => error);
+        if (typeof step === 'number' && refusal instanceof Error)
+          expect(refusal).toMatchObject({ status: 400, detail: expect.stringContaining('build_on_push') });
+        const { latest_revision_id, ...made } = await deployments.get(id);
+        const { source } = await revisions.get(id, latest_revision_id ?? '');
+        const source_config = { ...made.source_config, custom_url: null };
+        const config = { ...made.source_revision_config, repo_commit_sha: null };
+        if (source === GIT.source) await deployments.create({ ...GIT, source_config, source_revision_config: config });
+      }
+    }),
+    { numRuns: cases(100, [tagThenBranch]), examples: [[tagThenBranch]] },
+  );
 });
 
 describe('a revision', () => {

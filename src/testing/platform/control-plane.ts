@@ -85,8 +85,12 @@ export class PlatformControlPlane {
     const deployment = this.#deployments.get(deploymentId);
     if (deployment === undefined)
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the id of a deployment, got ${shown(deploymentId)}`);
-    const { source, source_revision_config } = deployment.resource;
-    return this.#revise(deployment, source, { ...source_revision_config, repo_commit_sha: null });
+    const { source } = deployment.resource;
+    // The latest revision may be of another source. The first one is not.
+    const own = deployment.revisions.find(({ resource }) => resource.source === source) as PlatformRevision;
+    const config = { ...own.resource.source_revision_config, repo_commit_sha: null };
+    this.#checkRules(deployment.resource, source, config);
+    return this.#revise(deployment, source, config);
   }
 
   /** Returns the name of a deployment with an active revision, whose agent server responds. */
@@ -133,6 +137,7 @@ export class PlatformControlPlane {
     redeploy: (call) => {
       const deployment = this.#deployment(call);
       const { source, source_revision_config } = this.#revision(call).resource;
+      this.#checkRules(deployment.resource, source, source_revision_config, 400);
       this.#revise(deployment, source, source_revision_config);
       return okResponse(this.#shown(deployment));
     },
@@ -180,21 +185,26 @@ export class PlatformControlPlane {
       ...withoutNulls(source_revision_config ?? {}),
     };
     const result = { ...resource, ...rest, source_config: withConfig(resource.source_config, source_config ?? {}) };
-    const whole = { ...result, revision_source: source, source_revision_config: config };
-    this.#refuse(parseRequest(DEPLOYMENT_RULES, whole, ['body']).errors);
+    this.#checkRules(result as Deployment, source, config);
     deployment.resource = { ...(result as Deployment), updated_at: now() };
     if (createsRevision(patch)) this.#revise(deployment, source, config);
   }
 
-  /** Throws an HTTP error in the platform's own names. A field of another source is a 400, others a 422. */
-  readonly #refuse = (errors: readonly ValidationError[]): void => {
+  /** Throws an HTTP error if a deployment with this revision breaks a rule about several fields. */
+  #checkRules(deployment: Deployment, source: string, config: SourceRevisionConfig, status?: number): void {
+    const whole = { ...deployment, revision_source: source, source_revision_config: config };
+    this.#refuse(parseRequest(DEPLOYMENT_RULES, whole, ['body']).errors, status);
+  }
+
+  /** Throws an HTTP error in the platform's own names. By default, a field of another source is a 400, others a 422. */
+  readonly #refuse = (errors: readonly ValidationError[], status?: number): void => {
     const own = (name: string): string => this.#spelling.wireName(name);
     const named = errors.map(({ loc, msg, ...rest }) => ({
       ...rest,
       loc: loc.map((step, at) => (loc[at - 1] === 'source_revision_config' ? own(`${step}`) : step)),
       msg: msg.replaceAll(/\w+/g, own),
     }));
-    refuseErrors(named, errors.every(({ msg }) => msg.startsWith('Only for')) ? 400 : 422);
+    refuseErrors(named, status ?? (errors.every(({ msg }) => msg.startsWith('Only for')) ? 400 : 422));
   };
 
   #revise(deployment: PlatformDeployment, source: string, config: SourceRevisionConfig): string {
