@@ -43,6 +43,18 @@ describe('a deployment to create', () => {
     expect(kept.source_config.listener_config).toEqual({ k8s_namespace: 'a' });
     expect(await thrownBy(other.listeners.create(LISTENER))).toMatchObject({ status: 409 });
     expect(await other.listeners.update(id, { version: '2' })).toMatchObject({ ...LISTENER, version: '2' });
+    const to = (...k8s_namespaces: string[]) => other.listeners.update(id, { compute_config: { k8s_namespaces } });
+    await to('b', 'a');
+    const elsewhere = makeDeployment({ source_config: { ...source_config, listener_config: { k8s_namespace: 'c' } } });
+    const detail = 'source_config.listener_config.k8s_namespace: Expected a namespace of the listener';
+    expect(await thrownBy(other.deployments.create(elsewhere))).toMatchObject({ status: 400, detail });
+    for (const call of [to('b'), to(), other.listeners.delete(id)])
+      expect(await thrownBy(call)).toMatchObject({
+        status: 409,
+        detail: `Deployment ID ${deployed} uses the listener.`,
+      });
+    await other.deployments.create({ ...elsewhere, source_config: { listener_id: id } });
+    for (const deployment of await other.deployments.list().toArray(9)) await other.deployments.delete(deployment.id);
     await other.listeners.delete(id);
     expect(await thrownBy(other.listeners.get(id))).toMatchObject({ detail: `Listener ID ${id} not found.` });
   });

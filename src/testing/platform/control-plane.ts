@@ -154,12 +154,16 @@ export class PlatformControlPlane {
       this.#listeners.set(listener, tenant);
       return { status: 201, body: listener };
     },
-    update: (call) =>
-      okResponse(
-        Object.assign(this.#listener(call), withoutNulls(call.body as Partial<Listener>), { updated_at: now() }),
-      ),
+    update: (call) => {
+      const listener = this.#listener(call);
+      const changed = { ...listener, ...withoutNulls(call.body as Partial<Listener>), updated_at: now() };
+      this.#checkUse(call, listener, changed);
+      return okResponse(Object.assign(listener, changed));
+    },
     delete: (call) => {
-      this.#listeners.delete(this.#listener(call));
+      const listener = this.#listener(call);
+      this.#checkUse(call, listener);
+      this.#listeners.delete(listener);
       return NO_CONTENT;
     },
   };
@@ -248,8 +252,20 @@ export class PlatformControlPlane {
   #checkReferences(tenant: string, { integration_id, listener_id, listener_config }: SourceConfig): void {
     if (integration_id) found('Integration', [this.#integration], integration_id, 400);
     const listener = listener_id ? found('Listener', this.#listenersOf(tenant), listener_id, 400) : undefined;
+    const place = 'source_config.listener_config.k8s_namespace';
     if (listener_config?.k8s_namespace && listener?.compute_type !== 'k8s')
-      throw new HttpError(400, 'source_config.listener_config.k8s_namespace: Only for listeners of compute type k8s');
+      throw new HttpError(400, `${place}: Only for listeners of compute type k8s`);
+    if (listener !== undefined && !reaches(listener, listener_config))
+      throw new HttpError(400, `${place}: Expected a namespace of the listener`);
+  }
+
+  /** Throws an HTTP 409 error if a deployment uses the listener, and cannot use what it is changed to. */
+  #checkUse({ tenant }: EndpointCall, { id }: Listener, changed?: Listener): void {
+    const lost = this.#deploymentsOf(tenant).find(({ resource: { source_config: config } }) => {
+      const isUser = config.listener_id?.toLowerCase() === id;
+      return isUser && (changed === undefined || !reaches(changed, config.listener_config));
+    });
+    if (lost !== undefined) throw new HttpError(409, `Deployment ID ${lost.id} uses the listener.`);
   }
 
   #deploymentsOf(tenant: string): PlatformDeployment[] {
@@ -295,6 +311,12 @@ const FILTERS: Readonly<Record<string, (deployment: Deployment, text: string) =>
   deployment_type: ({ source_config }, text) => source_config.deployment_type === text,
   deployment_ids: ({ id }, text) => text.toLowerCase().split(',').includes(id),
 };
+
+/** Whether a listener can deploy with this configuration. Without a list, it reaches every namespace. */
+function reaches({ compute_config: { k8s_namespaces } }: Listener, config: SourceConfig['listener_config']): boolean {
+  const namespace = config?.k8s_namespace;
+  return !namespace || !k8s_namespaces || k8s_namespaces.includes(namespace);
+}
 
 /** Returns the item with this id. Throws an HTTP error, by default 404, if there is none. */
 function found<Item extends { id: string }>(kind: string, items: readonly Item[], id = '', status = 404): Item {
