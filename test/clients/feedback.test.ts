@@ -80,14 +80,14 @@ describe('submitFeedback', () => {
     [410, 'expired', 'The feedback URL has expired (410: why)'],
     [422, 'invalid', 'The service does not accept this feedback (422: why)'],
   ])('rejects %i as the refusal %s', async (status, reason, message) => {
-    const { url, seen } = await serve((_, response) => response.writeHead(status).end('{"detail":"why"}'));
+    const { url, seen } = await serve((_, response) => response.writeHead(status).end(`${status} why`));
     const error = await thrownBy(submitFeedback(url + PATH, { score: 1 }));
     expect(error).toBeInstanceOf(FeedbackError);
     expect(error).toMatchObject({
       code: 'RUNSPAN_FEEDBACK_REFUSED',
       reason,
       message,
-      cause: { status, detail: 'why' },
+      cause: { status, detail: `${status} why` },
     });
     expect(seen).toHaveLength(1);
   });

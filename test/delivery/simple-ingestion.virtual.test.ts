@@ -2,7 +2,8 @@
 import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createPlatform } from '#src/testing.ts';
 import { cases } from '../support/campaign.ts';
 import { advance, delivery, finished, onFlush, until } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
@@ -43,6 +44,23 @@ describe('a service without multipart ingestion', () => {
       expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
     },
   );
+
+  it('that is strict accepts also a run that was open when it was posted', async () => {
+    const platform = await createPlatform();
+    onTestFinished(() => platform.close());
+    platform.next(/multipart$/, () => ({ status: 405 }));
+    const options = { apiKey: platform.apiKey };
+    const { start, flush, drops } = await delivery({ limits: onFlush, endpoint: platform.url, options });
+    const run = start('ask', { inputs: { q: 1 } });
+    await flush();
+    run.event('token');
+    run.end({ a: 1 });
+    await flush();
+
+    expect(drops).toEqual([]);
+    expect(platform.requests.map(({ method }) => method)).toEqual(['GET', 'POST', 'POST', 'PATCH']);
+    expect(await platform.runs()).toMatchObject([{ inputs: { q: 1 }, outputs: { a: 1 }, events: [{ name: 'token' }] }]);
+  });
 
   it('receives multipart again after 1 s, 5 s, 30 s, 2 min, 5 min, then every 10 minutes', async () => {
     const { whole, flush, service } = await delivery({ limits: onFlush, reply: simple() });

@@ -110,8 +110,11 @@ describe('feedback in a query string', () => {
     },
   );
 
-  test('has only numbers and objects in strict mode', async () => {
-    const { get } = await setUp(true);
+  test('has only numbers, objects and known parameters in strict mode', async () => {
+    const { get, stored } = await setUp(true);
+    for (const name of ['metadata', 'utm_source'])
+      expect(await get(`score=1&${name}={}`)).toMatchObject(issueAt('query', name));
+    expect(await stored()).toEqual([]);
     expect((await get('score=1&correction={}')).status).toBe(200);
     expect(await get('score=true')).toMatchObject(issueAt('query', 'score'));
     expect(await get('correction="no"')).toMatchObject(issueAt('query', 'correction'));

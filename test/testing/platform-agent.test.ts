@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import { AgentServer, ControlPlane, submitFeedback } from '#src/clients.ts';
 import { traceable } from '#src/index.ts';
-import { type AssistantFunction, createPlatform, type PlatformOptions } from '#src/testing.ts';
+import { type AssistantFunction, createPlatform, type Platform, type PlatformOptions } from '#src/testing.ts';
 import { makeDeployment } from '../clients/control-plane-set-up.ts';
 import { record } from '../instrument/recorder.ts';
 import { gate } from '../support/gate.ts';
@@ -21,6 +21,13 @@ async function start(agent: AssistantFunction = weather, options: PlatformOption
 }
 
 const RUN = ask('weather?');
+
+const post = ({ agentUrl, apiKey }: Platform, path: string, body: unknown) =>
+  fetch(agentUrl + path, {
+    method: 'POST',
+    headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
 
 it.each(Object.entries(answers))('an agent server answers the calls of %s', async (_, holds) => {
   await holds((await start()).server);
@@ -178,17 +185,11 @@ it('unknown ids, known ids and invalid requests are errors with a detail', async
   for (const [call, status, detail] of calls) await expect(call).rejects.toMatchObject({ status, detail });
   expect(await server.runs.wait(none, { ...RUN, if_not_exists: 'create' })).toHaveProperty('messages');
 
-  const post = (path: string, body: unknown) =>
-    fetch(platform.agentUrl + path, {
-      method: 'POST',
-      headers: { 'x-api-key': platform.apiKey, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-  const invalid = await post('/threads/search', { limit: 1_001 });
+  const invalid = await post(platform, '/threads/search', { limit: 1_001 });
   expect(invalid.status).toBe(422);
   expect(await invalid.json()).toMatchObject({ detail: [{ loc: ['body', 'limit'] }] });
   expect((await fetch(`${platform.agentUrl}/ok`)).status).toBe(401);
-  const page = await post('/assistants/search', { metadata: {}, limit: 1, offset: 0 });
+  const page = await post(platform, '/assistants/search', { metadata: {}, limit: 1, offset: 0 });
   expect(Object.fromEntries(page.headers)).toMatchObject({ 'x-pagination-total': '1' });
   expect(page.headers.has('x-pagination-next')).toBe(false);
 });
@@ -207,4 +208,36 @@ it('cron jobs are stored, A2A repeats the message, and the reference lists the r
   expect(await readAll(await server.a2a.stream('agent', { message }))).toMatchObject([answer]);
   expect([await server.system.ok(), (await server.system.info()).flags.assistants]).toEqual([true, true]);
   expect(await server.docs()).toContain('<code>POST /threads/:thread_id/runs/stream</code>');
+  await expect(server.a2a.send('other', { message })).rejects.toMatchObject({ status: 404 });
+});
+
+const error = (code: number) => ({ error: { code, message: expect.any(String) } });
+const initialize = (protocolVersion: string) => ({ method: 'initialize', params: { protocolVersion } });
+
+// modelcontextprotocol.io/specification/2025-11-25, a2a-protocol.org/v0.3.0/specification, and jsonrpc.org, section 5.1
+it.each<[path: string, request: object | string, status: number, reply: object]>([
+  ['/mcp/', {}, 200, { result: {} }],
+  ['/mcp/', { method: 'tools/list', id: 'a' }, 200, { id: 'a', result: { tools: [] } }],
+  ['/mcp/', { method: 'tools/call', params: { name: 'a' } }, 200, error(-32602)],
+  ['/mcp/', initialize('2025-03-26'), 200, { result: { protocolVersion: '2025-03-26', capabilities: { tools: {} } } }],
+  ['/mcp/', initialize('1.0.0'), 200, { result: { protocolVersion: '2025-11-25' } }],
+  ['/mcp/', { method: 'message/send' }, 200, error(-32601)],
+  ['/a2a/agent', initialize('2025-03-26'), 200, error(-32601)],
+  ['/a2a/agent', { method: 'message/send', params: { message: { parts: [] } } }, 200, error(-32602)],
+  ...['/mcp/', '/a2a/agent'].flatMap((path): [string, object | string, number, object][] => [
+    [path, { method: 'toString' }, 200, error(-32601)],
+    [path, { method: undefined }, 400, error(-32600)],
+    [path, { jsonrpc: '1.0' }, 400, error(-32600)],
+    [path, { params: 'a' }, 400, error(-32600)],
+    [path, { id: null }, 400, { id: null, ...error(-32600) }],
+    [path, '[]', 400, { id: null, ...error(-32600) }],
+    [path, '{', 400, { id: null, ...error(-32700) }],
+  ]),
+])('JSON-RPC at %s answers %j with %i', async (path, request, status, reply) => {
+  const { platform } = await start();
+  const call = { jsonrpc: '2.0', id: 1, method: 'ping' };
+  const response = await post(platform, path, typeof request === 'string' ? request : { ...call, ...request });
+  expect([response.status, await response.json()]).toMatchObject([status, { jsonrpc: '2.0', id: 1, ...reply }]);
+  const notified = await post(platform, path, { jsonrpc: '2.0', method: 'notifications/initialized' });
+  expect([notified.status, await notified.text()]).toEqual([202, '']);
 });

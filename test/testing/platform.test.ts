@@ -1,8 +1,10 @@
+import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ControlPlane, type DeploymentCreate, type DeploymentPatch, type ResourceSpec } from '#src/clients.ts';
 import type { Platform } from '#src/testing.ts';
 import { API_KEY, GIT, makeDeployment, SOURCE, setUp, TENANT } from '../clients/control-plane-set-up.ts';
-import { thrownBy } from '../clients/make-api.ts';
+import { makeApi, POST, thrownBy } from '../clients/make-api.ts';
+import { cases } from '../support/campaign.ts';
 
 const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
 const QUICK = { intervalMs: 1 };
@@ -41,6 +43,18 @@ describe('a deployment to create', () => {
     expect(kept.source_config.listener_config).toEqual({ k8s_namespace: 'a' });
     expect(await thrownBy(other.listeners.create(LISTENER))).toMatchObject({ status: 409 });
     expect(await other.listeners.update(id, { version: '2' })).toMatchObject({ ...LISTENER, version: '2' });
+    const to = (...k8s_namespaces: string[]) => other.listeners.update(id, { compute_config: { k8s_namespaces } });
+    await to('b', 'a');
+    const elsewhere = makeDeployment({ source_config: { ...source_config, listener_config: { k8s_namespace: 'c' } } });
+    const detail = 'source_config.listener_config.k8s_namespace: Expected a namespace of the listener';
+    expect(await thrownBy(other.deployments.create(elsewhere))).toMatchObject({ status: 400, detail });
+    for (const call of [to('b'), to(), other.listeners.delete(id)])
+      expect(await thrownBy(call)).toMatchObject({
+        status: 409,
+        detail: `Deployment ID ${deployed} uses the listener.`,
+      });
+    await other.deployments.create({ ...elsewhere, source_config: { listener_id: id } });
+    for (const deployment of await other.deployments.list().toArray(9)) await other.deployments.delete(deployment.id);
     await other.listeners.delete(id);
     expect(await thrownBy(other.listeners.get(id))).toMatchObject({ detail: `Listener ID ${id} not found.` });
   });
@@ -121,6 +135,40 @@ describe('an update', () => {
     expect(source_revision_config).toMatchObject(pushed);
     expect(repo_commit_sha).not.toBe(source_revision_config.repo_commit_sha);
   });
+});
+
+it('no requests and pushes lead to a deployment that could not be created', async () => {
+  const { platform, client } = await onCloud();
+  const { deployments, revisions } = client;
+  const builds = (build_on_push: boolean): DeploymentPatch => ({ source_config: { build_on_push } });
+  const from = (repo_ref: string): DeploymentPatch => ({ source_revision_config: { repo_ref } });
+  const { source_revision_config } = SOURCE;
+  const uploaded: DeploymentPatch = { revision_source: 'internal_source', source_revision_config };
+  const take = async (id: string, step: DeploymentPatch | number | 'push'): Promise<unknown> => {
+    if (step === 'push') return platform.push(id);
+    if (typeof step === 'object') return deployments.update(id, step);
+    const made = await revisions.list(id).toArray(9);
+    return revisions.redeploy(id, made[step % made.length]?.id ?? '');
+  };
+  const tagThenBranch = [builds(false), from('refs/tags/v1'), from('main'), builds(true), 1];
+  const change = fc.constantFrom(...tagThenBranch.slice(0, 4), uploaded, 'push' as const);
+  const steps = fc.array(fc.oneof(change, fc.nat(8)), { minLength: 3, maxLength: 8 });
+  await fc.assert(
+    fc.asyncProperty(steps, async (all) => {
+      const { id } = await deployments.create(GIT);
+      for (const step of all) {
+        const refusal = await take(id, step).catch((error) => error);
+        if (typeof step === 'number' && refusal instanceof Error)
+          expect(refusal).toMatchObject({ status: 400, detail: expect.stringContaining('build_on_push') });
+        const { latest_revision_id, ...made } = await deployments.get(id);
+        const { source } = await revisions.get(id, latest_revision_id ?? '');
+        const source_config = { ...made.source_config, custom_url: null };
+        const config = { ...made.source_revision_config, repo_commit_sha: null };
+        if (source === GIT.source) await deployments.create({ ...GIT, source_config, source_revision_config: config });
+      }
+    }),
+    { numRuns: cases(100, [tagThenBranch]), examples: [[tagThenBranch]] },
+  );
 });
 
 describe('a revision', () => {
@@ -218,12 +266,20 @@ describe('resources', () => {
     expect(await client.revisions.list(id, { status: ['DEPLOYED'] }).toArray(9)).toEqual([]);
   });
 
-  it('are refused in the names of the interface if the platform has its own', async () => {
-    const { client } = await setUp({}, { hosting: 'cloud', spelling: { git_host: 'hub' } });
-    expect(await thrownBy(client.deployments.create(GIT))).toMatchObject({
-      errors: [{ loc: ['body'], msg: "Expected the platform's own names: hub" }],
-    });
-    await client.deployments.create(IMAGE);
+  it.each<[change: object, status: number, detail: string]>([
+    [{ source: 'git_host' }, 422, "body: Expected the platform's own names: hub, external, agent_file"],
+    [{ source: 'hub', source_revision_config: {} }, 422, '_revision_config.agent_file: Field required for hub'],
+    [{ source_revision_config: { agent_file: 5 } }, 422, 'body.source_revision_config.agent_file: Expected a string'],
+    [{ source_revision_config: { agent_file: 'a' } }, 400, 'source_revision_config.agent_file: Only for hub and'],
+    [{ source: 'other' }, 422, 'body.source: Expected one of hub, external, internal_container, internal_source'],
+    [{ source: 'external' }, 400, 'source: external is only for self-hosted deployments'],
+    [{ source_config: { graph_config_path: 'a' } }, 422, 'body.source_config.graph_config_path: Unknown field'],
+  ])('with %j get %i in the own names of the platform', async (change, status, detail) => {
+    const spelling = { git_host: 'hub', external_container: 'external', graph_config_path: 'agent_file' };
+    const { platform } = await setUp({}, { hosting: 'cloud', spelling });
+    const api = makeApi(platform.url, { headers: { 'x-api-key': API_KEY } });
+    const call = api.json({ ...POST, path: '/v2/deployments', body: { ...IMAGE, ...change } });
+    expect(await thrownBy(call)).toMatchObject({ status, detail: expect.stringContaining(detail) });
   });
 });
 

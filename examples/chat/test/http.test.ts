@@ -54,6 +54,24 @@ test.each([
   expect((await fetch(`${chat.url}/api/threads/refused/state`)).status).toBe(404);
 });
 
+test('a subscription to an unknown channel is refused by its name', async () => {
+  const known = [
+    'messages',
+    'tools',
+    'lifecycle',
+    'checkpoints',
+    'input',
+    'values',
+    'updates',
+    'tasks',
+    'custom',
+    'custom:a',
+  ];
+  const response = await chat.client.post('/threads/t/stream', { channels: [...known, 'nope'] });
+  const detail = [{ loc: ['body', 'channels', known.length], msg: 'Unknown channel: nope' }];
+  expect([response.status, await response.json()]).toMatchObject([422, { error: 'invalid_argument', detail }]);
+});
+
 test.each<[input: unknown]>([
   [undefined],
   [null],

@@ -21,7 +21,7 @@ export class SpellingTable {
     this.#fromWire = new Map(pairs.map(([name, wireName]) => [wireName, name]));
   }
 
-  wireName(name: keyof Spelling): string {
+  wireName(name: string): string {
     return this.#toWire.get(name) ?? name;
   }
 

@@ -57,13 +57,13 @@ export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput
 const QUERY_FIELDS: readonly string[] = ['score', 'value', 'comment', 'correction'];
 
 /**
- * Validates the feedback fields in a query string. All values are text, and `correction` may be JSON text. Ignores
- * unknown parameters, because mail services add parameters to links. Throws an HTTP 422 error if all parameters are
- * unknown. A link with a misspelled parameter must not erase earlier feedback.
+ * Validates the feedback fields in a query string. All values are text, and `correction` may be JSON text. Unless the
+ * receiver is strict, ignores unknown parameters, because mail services add parameters to links. Throws an HTTP 422 error
+ * if all parameters are unknown. A link with a misspelled parameter must not erase earlier feedback.
  */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
   const parameters = [...search].filter(([name]) => QUERY_FIELDS.includes(name));
-  if (parameters.length === 0) refuseUnknownParameters(search, QUERY_FIELDS);
+  if (strict || parameters.length === 0) refuseUnknownParameters(search, QUERY_FIELDS);
   const given: Record<string, unknown> = {};
   for (const [field, value] of parameters) {
     given[field] = field === 'score' ? scoreOf(value) : field === 'correction' ? correctionOf(value) : value;

@@ -33,16 +33,16 @@ export function boundaryOf(contentType = ''): string {
 
 /**
  * Returns the parts of a multipart body in order. Throws an HTTP 400 error if the body is malformed or incomplete.
- * Strict mode rejects a preamble or an epilogue.
+ * The preamble and the epilogue are ignored (RFC 2046, 5.1.1). Strict mode rejects other text after the last delimiter.
  *
- *     preamble ␍␊--boundary␍␊ header ␍␊␍␊ bytes ␍␊--boundary␍␊ header … bytes ␍␊--boundary-- epilogue
+ *     preamble ␍␊--boundary␍␊ header ␍␊␍␊ bytes ␍␊--boundary␍␊ header … bytes ␍␊--boundary--␍␊ epilogue
  *
  * The line break before a delimiter belongs to the delimiter, unless the body starts with the delimiter.
  */
 export function parseMultipart(body: Buffer, boundary: string, strict: boolean): Part[] {
   const delimiter = Buffer.from(`\r\n--${boundary}`);
   const parts: Part[] = [];
-  let at = firstPart(body, delimiter, strict);
+  let at = firstPart(body, delimiter);
   while (!body.subarray(at, at + 2).equals(DASHES)) {
     const position = parts.length + 1;
     if (position > PARTS_MAX) throw new HttpError(413, `The body has more than ${PARTS_MAX} parts`);
@@ -56,8 +56,9 @@ export function parseMultipart(body: Buffer, boundary: string, strict: boolean):
     parts.push({ ...header, bytes: body.subarray(at + headerEnd + HEADER_END.length, next) });
     at = next + delimiter.length;
   }
-  if (strict && !['', LINE_BREAK].includes(body.toString('latin1', at + 2))) {
-    throw new HttpError(400, 'The body continues after its last delimiter');
+  const lineEnd = body.indexOf(LINE_BREAK, at);
+  if (strict && /[^ \t]/.test(body.toString('latin1', at + DASHES.length, lineEnd === -1 ? undefined : lineEnd))) {
+    throw new HttpError(400, 'The line of the last delimiter contains other text');
   }
   return parts;
 }
@@ -67,12 +68,13 @@ const LINE_BREAK = '\r\n';
 const HEADER_END = Buffer.from('\r\n\r\n');
 
 /** Returns the index of the first byte after the first delimiter. */
-function firstPart(body: Buffer, delimiter: Buffer, strict: boolean): number {
+function firstPart(body: Buffer, delimiter: Buffer): number {
   const first = delimiter.subarray(LINE_BREAK.length);
   if (body.subarray(0, first.length).equals(first)) return first.length;
-  if (strict) throw new HttpError(400, 'The body does not start with the delimiter of its boundary');
   const index = body.indexOf(delimiter);
   if (index === -1) throw new HttpError(400, 'Unexpected end of multipart data before the first part');
+  // Otherwise, the part after this delimiter would be lost as a part of the preamble.
+  if (body.subarray(0, index).includes(first)) throw new HttpError(400, 'The first delimiter does not start its line');
   return index + delimiter.length;
 }
 

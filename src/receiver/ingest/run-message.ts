@@ -49,11 +49,20 @@ type RunInput = { readonly [Field in Exclude<keyof RunFields, 'dotted_order'>]?:
 
 /** Adds an issue for each field that must be sent in another part or request. */
 function checkPlaces({ format, kind }: RunFormat, record: object, loc: Location, issues: ValidationIssues): void {
-  const add = (field: string, place: string): void => {
-    if (Object.hasOwn(record, field)) issues.add([...loc, field], 'misplaced', `Expected \`${field}\` ${place}`);
+  const has = (field: string): boolean => Object.hasOwn(record, field);
+  const add = (place: string, ...fields: readonly string[]): void => {
+    for (const field of fields.filter(has))
+      issues.add([...loc, field], 'misplaced', `Expected \`${field}\` in ${place}`);
   };
-  if (format === 'multipart') for (const field of PAYLOAD_FIELDS) add(field, 'in a separate part');
-  else if (kind === 'post') add('outputs', 'in `PATCH /runs/{run_id}`');
+  // A patch with these fields describes the whole run. The exporter sends it for a run that was posted while it was open.
+  const isWhole = kind === 'patch' && ['name', 'run_type', 'start_time'].every(has);
+  if (format === 'multipart') {
+    add('a separate part', ...PAYLOAD_FIELDS);
+  } else if (!isWhole) {
+    add('`POST /runs/multipart`', 'events');
+    if (kind === 'post') add('`PATCH /runs/{run_id}`', 'outputs', 'end_time');
+    else add('`POST /runs`', 'inputs');
+  }
 }
 
 /** Adds an issue for each field that contradicts another field or the run id. */

@@ -9,7 +9,7 @@ import { RUNS, STATELESS_RUNS } from '../../clients/agent-server/runs.ts';
 import { STORE } from '../../clients/agent-server/store.ts';
 import { THREADS } from '../../clients/agent-server/threads.ts';
 import type { Endpoint, Table } from '../../clients/endpoint.ts';
-import { BODY, both } from '../../clients/schema.ts';
+import { ANY, BODY, both } from '../../clients/schema.ts';
 import { exactJson, type Fields, fieldsOf, listOf } from '../../payload/fields.ts';
 import { mintTokens } from '../../receiver/api/feedback-routes.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
@@ -20,6 +20,7 @@ import { AgentRun, type AgentRunSettings } from './agent-run.ts';
 import type { AssistantFunction } from './assistant.ts';
 import type { PlatformControlPlane } from './control-plane.ts';
 import { type EndpointCall, endpointRoute, NO_CONTENT, okResponse } from './endpoint-routes.ts';
+import { A2A, MCP, parseError, rpcResponse } from './json-rpc.ts';
 import type { Requests } from './requests.ts';
 
 const AGENT_SERVER = '/agents/:deployment';
@@ -80,7 +81,10 @@ export function agentServerRoutes(
     Object.entries<Endpoint>(table).map(([name, endpoint]) =>
       route(endpoint, handlers[name] ?? (() => notSimulated(endpoint.name))),
     );
-  const rpc: Endpoint = { name: 'rpc', method: 'POST', path: '/mcp/', body: BODY };
+  const rpc = (path: string, answer: Handler): Route => {
+    const { handle, ...rest } = route({ name: 'rpc', method: 'POST', path, body: ANY }, answer);
+    return { ...rest, handle: async (call) => Promise.resolve(handle(call)).catch(parseError) };
+  };
   const routes: Route[] = [
     ...group(ASSISTANTS, {
       ...recordHandlers('assistants', 'assistant_id'),
@@ -97,8 +101,11 @@ export function agentServerRoutes(
       info: () => okResponse({ version, flags: { assistants: true, crons: true }, metadata: {} }),
       ok: () => okResponse({ ok: true }),
     }),
-    route(rpc, jsonRpc),
-    route({ ...rpc, path: '/a2a/{assistant_id}' }, jsonRpc),
+    rpc('/mcp/', (_, { body }) => rpcResponse(MCP, body)),
+    rpc('/a2a/{assistant_id}', ({ assistants: all }, { ids, body }) => {
+      all.get(ids.assistant_id);
+      return rpcResponse(A2A, body);
+    }),
     route(DOCS, () => {
       const items = routes.map(({ method, path }) => `<li><code>${method} ${path.slice(AGENT_SERVER.length)}</code>`);
       const content = `<!doctype html><meta charset="utf-8"><title>Agent server</title><ul>\n${items.join('\n')}\n</ul>\n`;
@@ -110,19 +117,6 @@ export function agentServerRoutes(
 
 function notSimulated(what: string): never {
   throw new HttpError(501, `The platform does not simulate ${what}`);
-}
-
-/** Answers each call of A2A with its message, and each call of MCP as a server without tools. */
-function jsonRpc(_: AgentData, { body }: EndpointCall): RouteResponse {
-  const { id, method, params } = fieldsOf(body);
-  // A notification has no id.
-  if (id === undefined) return { status: 202 };
-  const { message, protocolVersion } = fieldsOf(params);
-  const server = { protocolVersion, capabilities: {}, serverInfo: { name: 'platform', version } };
-  const result = message === undefined ? server : { ...fieldsOf(message), role: 'agent', messageId: randomUUID() };
-  const reply = { jsonrpc: '2.0', id, result };
-  if (method !== 'message/stream') return okResponse(reply);
-  return { status: 200, headers: { 'content-type': 'text/event-stream' }, content: `data: ${exactJson(reply)}\n\n` };
 }
 
 /** Returns the handlers that several kinds of records have. */

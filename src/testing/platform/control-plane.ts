@@ -20,6 +20,7 @@ import { REVISIONS, type RevisionStatus, type Revisions } from '../../clients/co
 import { DEPLOYMENT_RULES, isAllowedFor } from '../../clients/control-plane/schemas.ts';
 import { SpellingTable } from '../../clients/control-plane/spelling.ts';
 import { UNVERSIONED_UPLOAD_URL, UPLOAD_URL } from '../../clients/control-plane/upload/source-upload.ts';
+import type { ValidationError } from '../../clients/errors.ts';
 import { parseRequest } from '../../clients/schema.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import type { Route, RouteResponse } from '../../receiver/http/route.ts';
@@ -62,7 +63,7 @@ export class PlatformControlPlane {
     this.#spelling = new SpellingTable(settings.spelling);
     this.#objects = new ObjectStore(settings.uploads);
     const { requests } = settings;
-    const more = { requests, named: (body: unknown) => this.#named(body), refusal: statusOf };
+    const more = { requests, named: (body: unknown) => this.#named(body), refuse: this.#refuse };
     this.routes = [
       ...endpointRoutes(DEPLOYMENTS, this.#deploymentHandlers, more),
       endpointRoute(DELETE_MANY, (call) => this.#deleteMany(call), more),
@@ -84,8 +85,12 @@ export class PlatformControlPlane {
     const deployment = this.#deployments.get(deploymentId);
     if (deployment === undefined)
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the id of a deployment, got ${shown(deploymentId)}`);
-    const { source, source_revision_config } = deployment.resource;
-    return this.#revise(deployment, source, { ...source_revision_config, repo_commit_sha: null });
+    const { source } = deployment.resource;
+    // The latest revision may be of another source. The first one is not.
+    const own = deployment.revisions.find(({ resource }) => resource.source === source) as PlatformRevision;
+    const config = { ...own.resource.source_revision_config, repo_commit_sha: null };
+    this.#checkRules(deployment.resource, source, config);
+    return this.#revise(deployment, source, config);
   }
 
   /** Returns the name of a deployment with an active revision, whose agent server responds. */
@@ -132,6 +137,7 @@ export class PlatformControlPlane {
     redeploy: (call) => {
       const deployment = this.#deployment(call);
       const { source, source_revision_config } = this.#revision(call).resource;
+      this.#checkRules(deployment.resource, source, source_revision_config, 400);
       this.#revise(deployment, source, source_revision_config);
       return okResponse(this.#shown(deployment));
     },
@@ -148,12 +154,16 @@ export class PlatformControlPlane {
       this.#listeners.set(listener, tenant);
       return { status: 201, body: listener };
     },
-    update: (call) =>
-      okResponse(
-        Object.assign(this.#listener(call), withoutNulls(call.body as Partial<Listener>), { updated_at: now() }),
-      ),
+    update: (call) => {
+      const listener = this.#listener(call);
+      const changed = { ...listener, ...withoutNulls(call.body as Partial<Listener>), updated_at: now() };
+      this.#checkUse(call, listener, changed);
+      return okResponse(Object.assign(listener, changed));
+    },
     delete: (call) => {
-      this.#listeners.delete(this.#listener(call));
+      const listener = this.#listener(call);
+      this.#checkUse(call, listener);
+      this.#listeners.delete(listener);
       return NO_CONTENT;
     },
   };
@@ -179,11 +189,27 @@ export class PlatformControlPlane {
       ...withoutNulls(source_revision_config ?? {}),
     };
     const result = { ...resource, ...rest, source_config: withConfig(resource.source_config, source_config ?? {}) };
-    const whole = { ...result, revision_source: source, source_revision_config: config };
-    refuseErrors(parseRequest(DEPLOYMENT_RULES, whole, ['body']).errors, statusOf);
+    this.#checkRules(result as Deployment, source, config);
     deployment.resource = { ...(result as Deployment), updated_at: now() };
     if (createsRevision(patch)) this.#revise(deployment, source, config);
   }
+
+  /** Throws an HTTP error if a deployment with this revision breaks a rule about several fields. */
+  #checkRules(deployment: Deployment, source: string, config: SourceRevisionConfig, status?: number): void {
+    const whole = { ...deployment, revision_source: source, source_revision_config: config };
+    this.#refuse(parseRequest(DEPLOYMENT_RULES, whole, ['body']).errors, status);
+  }
+
+  /** Throws an HTTP error in the platform's own names. By default, a field of another source is a 400, others a 422. */
+  readonly #refuse = (errors: readonly ValidationError[], status?: number): void => {
+    const own = (name: string): string => this.#spelling.wireName(name);
+    const named = errors.map(({ loc, msg, ...rest }) => ({
+      ...rest,
+      loc: loc.map((step, at) => (loc[at - 1] === 'source_revision_config' ? own(`${step}`) : step)),
+      msg: msg.replaceAll(/\w+/g, own),
+    }));
+    refuseErrors(named, status ?? (errors.every(({ msg }) => msg.startsWith('Only for')) ? 400 : 422));
+  };
 
   #revise(deployment: PlatformDeployment, source: string, config: SourceRevisionConfig): string {
     const { uploads, statusMs } = this.#settings;
@@ -219,14 +245,27 @@ export class PlatformControlPlane {
   #checkHosting(source: string): void {
     const isSelfHosted = this.#settings.hosting === 'self-hosted';
     if ((source === 'external_container') === isSelfHosted) return;
-    throw new HttpError(400, `source: ${source} is only for ${isSelfHosted ? 'cloud' : 'self-hosted'} deployments`);
+    const own = this.#spelling.wireName(source);
+    throw new HttpError(400, `source: ${own} is only for ${isSelfHosted ? 'cloud' : 'self-hosted'} deployments`);
   }
 
   #checkReferences(tenant: string, { integration_id, listener_id, listener_config }: SourceConfig): void {
     if (integration_id) found('Integration', [this.#integration], integration_id, 400);
     const listener = listener_id ? found('Listener', this.#listenersOf(tenant), listener_id, 400) : undefined;
+    const place = 'source_config.listener_config.k8s_namespace';
     if (listener_config?.k8s_namespace && listener?.compute_type !== 'k8s')
-      throw new HttpError(400, 'source_config.listener_config.k8s_namespace: Only for listeners of compute type k8s');
+      throw new HttpError(400, `${place}: Only for listeners of compute type k8s`);
+    if (listener !== undefined && !reaches(listener, listener_config))
+      throw new HttpError(400, `${place}: Expected a namespace of the listener`);
+  }
+
+  /** Throws an HTTP 409 error if a deployment uses the listener, and cannot use what it is changed to. */
+  #checkUse({ tenant }: EndpointCall, { id }: Listener, changed?: Listener): void {
+    const lost = this.#deploymentsOf(tenant).find(({ resource: { source_config: config } }) => {
+      const isUser = config.listener_id?.toLowerCase() === id;
+      return isUser && (changed === undefined || !reaches(changed, config.listener_config));
+    });
+    if (lost !== undefined) throw new HttpError(409, `Deployment ID ${lost.id} uses the listener.`);
   }
 
   #deploymentsOf(tenant: string): PlatformDeployment[] {
@@ -273,9 +312,10 @@ const FILTERS: Readonly<Record<string, (deployment: Deployment, text: string) =>
   deployment_ids: ({ id }, text) => text.toLowerCase().split(',').includes(id),
 };
 
-/** A field of another source is a 400. Other invalid fields are a 422. */
-function statusOf(messages: readonly string[]): number {
-  return messages.every((message) => message.startsWith('Only for')) ? 400 : 422;
+/** Whether a listener can deploy with this configuration. Without a list, it reaches every namespace. */
+function reaches({ compute_config: { k8s_namespaces } }: Listener, config: SourceConfig['listener_config']): boolean {
+  const namespace = config?.k8s_namespace;
+  return !namespace || !k8s_namespaces || k8s_namespaces.includes(namespace);
 }
 
 /** Returns the item with this id. Throws an HTTP error, by default 404, if there is none. */

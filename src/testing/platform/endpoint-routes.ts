@@ -37,8 +37,8 @@ export interface RouteSettings {
   readonly pathPrefix?: string;
   /** Translates a body to the names of the interface. */
   readonly named?: (body: unknown) => unknown;
-  /** Status for a body whose fields the schema rejects with these messages. @default 422 */
-  readonly refusal?: (messages: readonly string[]) => number;
+  /** Throws an HttpError if the schema rejects fields of the body. @default `refuseErrors` */
+  readonly refuse?: (errors: readonly ValidationError[]) => void;
 }
 
 /** Returns the routes for the endpoints of a client, which validate requests with the client's own schemas. */
@@ -54,7 +54,7 @@ export function endpointRoutes<Group>(
 
 export function endpointRoute(endpoint: Endpoint, handler: Handler, settings: RouteSettings): Route {
   const { method, path, body: schema } = endpoint;
-  const { requests, pathPrefix = '', named = (body: unknown) => body, refusal } = settings;
+  const { requests, pathPrefix = '', named = (body: unknown) => body, refuse = refuseErrors } = settings;
   return {
     method,
     path: pathPrefix + path.replace(PLACEHOLDER, ':$1'),
@@ -68,16 +68,15 @@ export function endpointRoute(endpoint: Endpoint, handler: Handler, settings: Ro
       requests.setBody(request, given);
       const body = schema === undefined || hasBody ? named(given) : fieldsIn(search);
       const place = hasBody ? 'body' : 'query';
-      if (schema !== undefined) refuseErrors(parseRequest(schema, body, [place]).errors, refusal);
+      if (schema !== undefined) refuse(parseRequest(schema, body, [place]).errors);
       return handler({ ids, body, search, tenant: scope.tenant, call });
     },
   };
 }
 
 /** Throws an HttpError if there are errors: a list of them with the status 422, and one text with other statuses. */
-export function refuseErrors(errors: readonly ValidationError[], refusal: RouteSettings['refusal'] = () => 422): void {
+export function refuseErrors(errors: readonly ValidationError[], status = 422): void {
   if (errors.length === 0) return;
-  const status = refusal(errors.map(({ msg }) => msg));
   const texts = errors.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
   throw new HttpError(status, status === 422 ? errors : texts.join('; '));
 }

@@ -46,8 +46,15 @@ export const INPUT_RESPOND = z.looseObject({
   metadata: record.nullish(),
 });
 
+/** The channels of the protocol, and `custom:` with a name. The chat sends no event on `tasks`. */
+const CHANNEL = /^(messages|tools|lifecycle|checkpoints|input|values|updates|tasks|custom(:.*)?)$/s;
+const channel = z
+  .string()
+  .max(NAME_CHARS_MAX)
+  .refine((name) => CHANNEL.test(name), { error: ({ input }) => `Unknown channel: ${input}` });
+
 export const SUBSCRIPTION = z.looseObject({
-  channels: z.array(z.string()).min(1).max(100).optional(),
+  channels: z.array(channel).min(1).max(100).optional(),
   namespaces: z.array(z.array(z.string()).max(100)).max(100).nullish(),
   depth: z.int().min(0).nullish(),
   since: z.int().min(0).nullish(),
