@@ -21,12 +21,6 @@ const bothTransports = ['test/clients/{faults,run-stream}.test.ts'];
 
 const fuzz = 'test/**/*-fuzz*.test.ts';
 
-// Workers inherit the seed of the campaigns (test/support/campaign.ts). This file is loaded once for each project.
-if (process.env.CAMPAIGN_SEED === undefined) {
-  process.env.CAMPAIGN_SEED = String(Date.now() % 1_000_000);
-  process.stderr.write(`CAMPAIGN_SEED=${process.env.CAMPAIGN_SEED}\n`);
-}
-
 const otherSuites = ['test/browser/**', 'test/peers/**', 'test/runtimes/**'];
 
 /** Test files for `npm run test:mutants`, separated by commas. Empty for the default ones. */
@@ -141,7 +135,8 @@ export default defineConfig({
     maxWorkers: '100%',
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    setupFiles: ['test/support/restored.ts'],
+    // Vitest evaluates them for each test file, also where files share a worker.
+    setupFiles: ['test/support/seeded.ts', 'test/support/restored.ts'],
     projects: projects(),
   },
 });

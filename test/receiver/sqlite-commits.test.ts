@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { NO_PRICES } from '#src/receiver/domain/cost/prices.ts';
@@ -8,15 +7,18 @@ import { openToWrite } from '#src/receiver/store/sqlite/file/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import type { TenantChange } from '#src/receiver/store/subscribers.ts';
 import { DEFAULT_SCOPE, type RunOperation } from '#src/receiver.ts';
+import { randomFrom } from '../faults/random.ts';
 import { id, simple } from './conformance/support.ts';
 import { LIMITS, openConnection, storePath } from './local-store.ts';
 
 const CHARACTERS = '!#$%&()*+,-./:;<=>?@[]^{|}~`';
-const NOISE = Array.from(randomBytes(2_100_000), (byte) => CHARACTERS[byte % CHARACTERS.length]).join('');
+const random = randomFrom(1);
+const below = (count: number): number => Math.floor(random() * count);
+const NOISE = Array.from({ length: 2_100_000 }, () => CHARACTERS[below(CHARACTERS.length)]).join('');
 
 /** Text that can hardly be compressed, and has no words. */
 function noise(length: number): string {
-  const from = Math.floor(Math.random() * (NOISE.length - length));
+  const from = below(NOISE.length - length);
   return NOISE.slice(from, from + length);
 }
 
