@@ -19,8 +19,6 @@ const virtualTime = ['test/**/*.virtual.test.ts', 'test/clients/{agent-server-fa
 /** Also run with the `fetch` transport of browsers: broken connections, deadlines, signals and streamed bodies. */
 const bothTransports = ['test/clients/{faults,run-stream}.test.ts'];
 
-const fuzz = 'test/**/*-fuzz*.test.ts';
-
 const otherSuites = ['test/browser/**', 'test/peers/**', 'test/runtimes/**'];
 
 /** Test files for `npm run test:mutants`, separated by commas. Empty for the default ones. */
@@ -72,15 +70,6 @@ const usual: TestProjectInlineConfiguration[] = [
 ];
 
 const others: TestProjectInlineConfiguration[] = [
-  {
-    extends: true,
-    test: {
-      name: 'fuzz',
-      include: [fuzz],
-      env: { CAMPAIGNS: process.env.CAMPAIGNS ?? '30' },
-      testTimeout: 600_000,
-    },
-  },
   { extends: true, test: { name: 'faults', include: ['test/faults/**/*.campaign.ts'], testTimeout: 60_000 } },
   {
     extends: true,
@@ -90,6 +79,8 @@ const others: TestProjectInlineConfiguration[] = [
       globalSetup: ['test/peers/clickhouse/server.ts'],
       // Most files wait for a process, so one more worker keeps all cores busy.
       maxWorkers: availableParallelism() + 1,
+      // Vitest runs projects with another number of workers at another time.
+      sequence: { groupOrder: 1 },
       // The other processes share the cores.
       expect: { poll: { timeout: 10_000 } },
       testTimeout: 120_000,
@@ -116,7 +107,7 @@ const mutants: TestProjectInlineConfiguration = {
   test: {
     name: 'mutants',
     include: mutantTests ? mutantTests.split(',') : ['test/{delivery,payload,run}/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, fuzz],
+    exclude: [...configDefaults.exclude, 'test/**/*-fuzz*.test.ts'],
     testTimeout: 10_000,
   },
 };
