@@ -65,7 +65,7 @@ const usual: TestProjectInlineConfiguration[] = [
       setupFiles: ['test/support/virtual-timers.ts'],
     },
   },
-  { extends: true, test: { name: 'isolated', include: [isolated], expect: { poll: { timeout: 10_000 } } } },
+  { extends: true, test: { name: 'isolated', include: [isolated] } },
   { extends: true, test: { name: 'programs', include: [programs], testTimeout: 90_000 } },
 ];
 
@@ -81,8 +81,6 @@ const others: TestProjectInlineConfiguration[] = [
       maxWorkers: availableParallelism() + 1,
       // Vitest runs projects with another number of workers at another time.
       sequence: { groupOrder: 1 },
-      // The other processes share the cores.
-      expect: { poll: { timeout: 10_000 } },
       testTimeout: 120_000,
       hookTimeout: 120_000,
     },
@@ -94,8 +92,6 @@ const others: TestProjectInlineConfiguration[] = [
       include: ['test/browser/**/*.test.ts'],
       isolate: false,
       globalSetup: ['test/browser/browser-server.ts'],
-      // The pages and the receivers run in other processes, which share the cores.
-      expect: { poll: { timeout: 10_000 } },
       testTimeout: 60_000,
     },
   },
@@ -126,6 +122,8 @@ export default defineConfig({
     maxWorkers: '100%',
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // A poll waits for an event, which other programs on the machine may delay.
+    expect: { poll: { timeout: 30_000 } },
     // Vitest evaluates them for each test file, also where files share a worker.
     setupFiles: ['test/support/seeded.ts', 'test/support/restored.ts'],
     projects: projects(),
