@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { seed } from './campaign.ts';
+import { cases, seed } from './campaign.ts';
 
-/** Also test files that import only fast-check have the cases of their seed. */
-fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: seed() });
+// Also for the properties of test files that say nothing of this.
+fc.configureGlobal({ seed: seed(), numRuns: cases(100) });
