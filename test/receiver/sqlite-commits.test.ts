@@ -109,7 +109,7 @@ describe('background steps', () => {
     const limits = { ...LIMITS, maxAgeMs: 10 };
     const { apply, commits, connection } = await make({ limits, nowMs: () => nowMs.value });
     // Deleted as soon as the clock advances, which leaves more free pages than the 1 024 that are kept.
-    for (let index = 1; index <= 10; index += 1) await apply(simple(index, { inputs: { text: noise(2_000_000) } }));
+    for (let index = 1; index <= 6; index += 1) await apply(simple(index, { inputs: { text: noise(2_000_000) } }));
     await apply(simple(11, { inputs: { text: 'zebra' } }));
     const isIndexed = () => connection.one("SELECT 1 FROM words WHERE words MATCH 'zebra'") !== undefined;
     await writeUntil(isIndexed);
