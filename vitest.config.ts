@@ -79,8 +79,6 @@ const others: TestProjectInlineConfiguration[] = [
       globalSetup: ['test/peers/clickhouse/server.ts'],
       // Most files wait for a process, so one more worker keeps all cores busy.
       maxWorkers: availableParallelism() + 1,
-      // Vitest runs projects with another number of workers at another time.
-      sequence: { groupOrder: 1 },
       testTimeout: 120_000,
       hookTimeout: 120_000,
     },
