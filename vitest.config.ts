@@ -79,6 +79,8 @@ const others: TestProjectInlineConfiguration[] = [
       globalSetup: ['test/peers/clickhouse/server.ts'],
       // Most files wait for a process, so one more worker keeps all cores busy.
       maxWorkers: availableParallelism() + 1,
+      // ClickHouse derives thousands of runs in steps, beside other processes.
+      expect: { poll: { timeout: 100_000 } },
       testTimeout: 120_000,
       hookTimeout: 120_000,
     },
@@ -124,6 +126,8 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000 } },
     // Vitest evaluates them for each test file, also where files share a worker.
     setupFiles: ['test/support/seeded.ts', 'test/support/restored.ts'],
+    // Keeps compiled files in node_modules/, by their content, for the next run.
+    experimental: { fsModuleCache: true },
     projects: projects(),
   },
 });

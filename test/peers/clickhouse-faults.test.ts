@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createExporter, startRun } from '#src/index.ts';
+import type { Scope } from '#src/receiver/domain/query/query.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { StoreClock } from '#src/receiver/store/clickhouse/clock.ts';
@@ -49,6 +50,14 @@ const refused = (status: number, detail: string) => ({
   body: { detail: expect.stringContaining(detail) },
   headers: { 'retry-after': '5' },
 });
+
+/** Returns whether a store accepts a run. On a busy machine, its queries may be too far behind. */
+function outcome(store: ClickHouseStore, scope: Scope, number: number): Promise<string> {
+  return store.apply(scope, [post(number)]).then(
+    () => 'stored',
+    (error: StoreError) => error.reason,
+  );
+}
 
 const ACCEPTED = { status: 202 };
 const TENANT = { tenant: 'again' };
@@ -209,6 +218,9 @@ test('Traces that are too large to read are deleted, whatever selects them, and 
 test('A trace whose rows ClickHouse refuses does not keep other traces from lists or the sweep, and a line names it', async () => {
   const lines = logLines();
   const tenant = { tenant: 'poison' };
+  // The invalid message would fail in other tests, too.
+  const { db, openStore, setFaults, stop } = await startDatabase();
+  onTestFinished(stop);
   const store = await openStore();
   const listed = async () => (await store.list(tenant, parsedQuery({}))).items.map((run) => run.id);
   const isRefused = () => lines.some((line) => line.includes(`the changes of trace ${id(102)}`));
@@ -233,33 +245,36 @@ test('A trace whose rows ClickHouse refuses does not keep other traces from list
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(`the changes of trace ${id(105)}`));
   await store.apply(tenant, [post(106)]);
   await expect.poll(listed).toContain(id(106));
-  await db.command(sql('ALTER TABLE messages DELETE WHERE fields = ? SETTINGS mutations_sync = 2', string('x')));
 });
 
 test.each<[name: string, fault: Readonly<Record<string, unknown>>]>([
   ['the memory limit', { code: 241 }],
   ['a timeout of the client', { away: true }],
   ['an unknown error', { code: 9_999 }],
-])('A trace whose reads fail with %s is left alone, counted, and listed after it can be read', async (name, fault) => {
-  const lines = logLines();
-  const [bad, good] = [{ tenant: `bad, ${name}` }, { tenant: `good, ${name}` }];
-  const store = await openStore();
-  const listed = async (tenant = good) => (await store.list(tenant, parsedQuery({}))).items.length;
-  await store.apply(good, [post(200)]);
-  await expect.poll(listed).toBe(1);
-  await setFaults({ match: 'FROM messages', value: id(201), ...fault });
-  await store.apply(bad, [post(201)]);
-  await store.apply(good, [post(202)]);
-  const isNamed = () => lines.filter((line) => line.includes(`the changes of trace ${id(201)}`)).length;
-  await expect.poll(isNamed).toBe(1);
-  await store.apply(good, [post(203)]);
-  await expect.poll(listed).toBe(3);
-  expect((await store.status()).unindexedRuns).toBe(1);
-  await setFaults();
-  await expect.poll(() => listed(bad), { timeout: 60_000 }).toBe(1);
-  expect(isNamed()).toBe(1);
-  await expect.poll(async () => (await store.status()).unindexedRuns).toBe(0);
-});
+])(
+  'A trace whose reads fail with %s is left alone, counted, and listed after it can be read',
+  async (name, fault) => {
+    const lines = logLines();
+    const [bad, good] = [{ tenant: `bad, ${name}` }, { tenant: `good, ${name}` }];
+    const store = await openStore();
+    const listed = async (tenant = good) => (await store.list(tenant, parsedQuery({}))).items.length;
+    await store.apply(good, [post(200)]);
+    await expect.poll(listed).toBe(1);
+    await setFaults({ match: 'FROM messages', value: id(201), ...fault });
+    await expect.poll(() => outcome(store, bad, 201)).toBe('stored');
+    await expect.poll(() => outcome(store, good, 202)).toBe('stored');
+    const isNamed = () => lines.filter((line) => line.includes(`the changes of trace ${id(201)}`)).length;
+    await expect.poll(isNamed).toBe(1);
+    await expect.poll(() => outcome(store, good, 203)).toBe('stored');
+    await expect.poll(listed).toBe(3);
+    expect((await store.status()).unindexedRuns).toBe(1);
+    await setFaults();
+    await expect.poll(() => listed(bad)).toBe(1);
+    expect(isNamed()).toBe(1);
+    await expect.poll(async () => (await store.status()).unindexedRuns).toBe(0);
+  },
+  300_000,
+);
 
 test('Lists show the runs of a receiver that cannot search for the runs of stopped receivers', async () => {
   const { receiver } = await startReceiver();
@@ -343,17 +358,13 @@ test('The changes of a receiver whose clock is late count as the latest', async 
 test('Requests get status 429 while queries lack changes that are older than a minute', async () => {
   const store = await openStore();
   const tenant = { tenant: 'behind' };
-  const outcome = () =>
-    store.apply(tenant, [post(95)]).then(
-      () => 'stored',
-      (error: StoreError) => error.reason,
-    );
+  const applied = () => outcome(store, tenant, 95);
   await setFaults({ match: 'AS latest_us', held: true });
-  expect(await outcome()).toBe('stored');
+  expect(await applied()).toBe('stored');
   moveClock(70_000);
-  await expect.poll(outcome).toBe('busy');
+  await expect.poll(applied).toBe('busy');
   await setFaults();
-  await expect.poll(outcome).toBe('stored');
+  await expect.poll(applied).toBe('stored');
 });
 
 test('A store works again after ClickHouse has refused connections', async () => {

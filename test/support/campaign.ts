@@ -6,8 +6,8 @@ import { root } from './folders.ts';
 
 /**
  * A campaign is a test with many cases: generated ones, a long table, a large body, a wait for the garbage collector.
- * All campaigns import this file. `npm test` tries a tenth of their cases, and `.ci/run` tries all. Both try the same
- * cases each time. `npm run test:fuzz` tries other ones. A case that it finds joins the known ones of its campaign.
+ * All campaigns import this file. `npm test` tries a tenth of their cases, and `.ci/run` tries all, the same ones in every
+ * run. `npm run test:fuzz` tries other ones. A failing case that it finds joins the known ones of its campaign.
  *
  * - `CAMPAIGNS` is the part of the cases to try: `1` for all.
  * - `CAMPAIGN_SEED` chooses the cases. Without it, the name of the test file does.

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
 import { cases, seed } from './campaign.ts';
 
-// Also for the properties of test files that say nothing of this.
+// Also for properties of test files that import only fast-check.
 fc.configureGlobal({ seed: seed(), numRuns: cases(100) });
