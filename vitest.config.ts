@@ -19,14 +19,6 @@ const virtualTime = ['test/**/*.virtual.test.ts', 'test/clients/{agent-server-fa
 /** Also run with the `fetch` transport of browsers: broken connections, deadlines, signals and streamed bodies. */
 const bothTransports = ['test/clients/{faults,run-stream}.test.ts'];
 
-const fuzz = 'test/**/*-fuzz*.test.ts';
-
-// Workers inherit the seed of the campaigns (test/support/campaign.ts). This file is loaded once for each project.
-if (process.env.CAMPAIGN_SEED === undefined) {
-  process.env.CAMPAIGN_SEED = String(Date.now() % 1_000_000);
-  process.stderr.write(`CAMPAIGN_SEED=${process.env.CAMPAIGN_SEED}\n`);
-}
-
 const otherSuites = ['test/browser/**', 'test/peers/**', 'test/runtimes/**'];
 
 /** Test files for `npm run test:mutants`, separated by commas. Empty for the default ones. */
@@ -73,20 +65,11 @@ const usual: TestProjectInlineConfiguration[] = [
       setupFiles: ['test/support/virtual-timers.ts'],
     },
   },
-  { extends: true, test: { name: 'isolated', include: [isolated], expect: { poll: { timeout: 10_000 } } } },
+  { extends: true, test: { name: 'isolated', include: [isolated] } },
   { extends: true, test: { name: 'programs', include: [programs], testTimeout: 90_000 } },
 ];
 
 const others: TestProjectInlineConfiguration[] = [
-  {
-    extends: true,
-    test: {
-      name: 'fuzz',
-      include: [fuzz],
-      env: { CAMPAIGNS: process.env.CAMPAIGNS ?? '30' },
-      testTimeout: 600_000,
-    },
-  },
   { extends: true, test: { name: 'faults', include: ['test/faults/**/*.campaign.ts'], testTimeout: 60_000 } },
   {
     extends: true,
@@ -96,8 +79,8 @@ const others: TestProjectInlineConfiguration[] = [
       globalSetup: ['test/peers/clickhouse/server.ts'],
       // Most files wait for a process, so one more worker keeps all cores busy.
       maxWorkers: availableParallelism() + 1,
-      // The other processes share the cores.
-      expect: { poll: { timeout: 10_000 } },
+      // ClickHouse derives thousands of runs in steps, beside other processes.
+      expect: { poll: { timeout: 100_000 } },
       testTimeout: 120_000,
       hookTimeout: 120_000,
     },
@@ -109,8 +92,6 @@ const others: TestProjectInlineConfiguration[] = [
       include: ['test/browser/**/*.test.ts'],
       isolate: false,
       globalSetup: ['test/browser/browser-server.ts'],
-      // The pages and the receivers run in other processes, which share the cores.
-      expect: { poll: { timeout: 10_000 } },
       testTimeout: 60_000,
     },
   },
@@ -122,7 +103,7 @@ const mutants: TestProjectInlineConfiguration = {
   test: {
     name: 'mutants',
     include: mutantTests ? mutantTests.split(',') : ['test/{delivery,payload,run}/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, fuzz],
+    exclude: [...configDefaults.exclude, 'test/**/*-fuzz*.test.ts'],
     testTimeout: 10_000,
   },
 };
@@ -141,7 +122,12 @@ export default defineConfig({
     maxWorkers: '100%',
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    setupFiles: ['test/support/restored.ts'],
+    // A poll waits for an event, which other programs on the machine may delay.
+    expect: { poll: { timeout: 30_000 } },
+    // Vitest evaluates them for each test file, also where files share a worker.
+    setupFiles: ['test/support/seeded.ts', 'test/support/restored.ts'],
+    // Keeps compiled files in node_modules/, by their content, for the next run.
+    experimental: { fsModuleCache: true },
     projects: projects(),
   },
 });

@@ -1,12 +1,16 @@
 #!/usr/bin/env node
 // npm test [-- arguments of vitest]
-// npm test -- programs | peers | browser | runtimes | faults | fuzz [arguments of vitest]
+// npm test -- programs | peers | browser | runtimes | faults [arguments of vitest]
+// npm test -- fuzz [test files] [arguments of vitest]
 // npm test -- node VERSION [arguments of vitest]
 // npm test -- mutants [source files and test files]
 //
 // Builds first if the sources have changed.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { check } from './check.mjs';
 import { installLocked } from './install-locked.mjs';
@@ -21,7 +25,7 @@ const SUITES = {
   browser: (args) => prepared(PEERS) && vitest(['browser'], args),
   runtimes: (args) => prepared([['scripts/install-runtimes.mjs']]) && vitest(['runtimes'], args),
   faults: (args) => build() && vitest(['faults'], args),
-  fuzz: (args) => vitest(['fuzz'], args),
+  fuzz,
   node: onNode,
   mutants,
 };
@@ -46,6 +50,42 @@ function onNode([version, ...args]) {
   const node = nodeFor(version);
   if (node === undefined) failWith('usage: npm run test:node -- VERSION [arguments of vitest], for example 26');
   return build() && vitest([...DAILY, 'programs'], args, { node });
+}
+
+/** Tries other cases than the gate, in all test files that draw some or in the named ones, `CAMPAIGNS` times. */
+function fuzz(args) {
+  const named = args.filter((arg) => arg.startsWith('test/'));
+  const options = args.filter((arg) => !named.includes(arg));
+  const files = drawingFiles().filter((file) => named.length === 0 || named.some((name) => file.startsWith(name)));
+  const ofPeers = files.filter((file) => file.startsWith('test/peers/'));
+  const others = files.filter((file) => !ofPeers.includes(file));
+  if (!prepared(ofPeers.length > 0 ? PEERS : [])) return;
+  const { CAMPAIGNS: rounds = '1', CAMPAIGN_SEED: first = String(randomInt(1_000_000)) } = process.env;
+  if (files.length === 0) failWith(`no test file draws cases: ${named}`);
+  for (let round = 0; round < Number(rounds); round++) {
+    const CAMPAIGN_SEED = String(Number(first) + round);
+    console.log(`CAMPAIGN_SEED=${CAMPAIGN_SEED}`);
+    // The parts that `.ci/run` tries.
+    const part = (CAMPAIGNS) => ({ env: { CAMPAIGNS, CAMPAIGN_SEED } });
+    if (others.length > 0) vitest(DAILY, [...others, ...options], part('1'));
+    if (ofPeers.length > 0) vitest(['peers'], [...ofPeers, ...options], part('0.1'));
+  }
+}
+
+/** Returns the test files that import fast-check or the campaigns, directly or through other files of `test/`. */
+function drawingFiles() {
+  const known = new Map([['test/support/campaign.ts', true]]);
+  const draws = (path) => {
+    if (known.has(path)) return known.get(path);
+    // Programs in the texts of tests import files that do not exist here.
+    const text = existsSync(join(root, path)) ? readFileSync(join(root, path), 'utf8') : '';
+    const imports = [...text.matchAll(/(?:from|import\() ?'(fast-check|\.[^']*\.ts)'/g)].map(([, from]) => from);
+    known.set(path, imports.includes('fast-check') || imports.some((from) => draws(join(dirname(path), from))));
+    return known.get(path);
+  };
+  // Git leaves out the folders of installed packages.
+  const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', 'test/*.test.ts'], { cwd: root });
+  return listed.toString().trim().split('\n').filter(draws);
 }
 
 /** Runs Stryker. Files of `src/` replace the source files in stryker.config.mjs, and test files the tests to run. */

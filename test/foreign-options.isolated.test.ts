@@ -1,5 +1,5 @@
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { type ConfigureOptions, createExporter, startRun, traceable, withRun } from '#src/index.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import { record } from './instrument/recorder.ts';
@@ -73,7 +73,7 @@ describe('an option that hides payloads in another library', () => {
       const lines = logLines();
       const recorded = record();
       await recordOne(options);
-      await vi.waitFor(() => expect(recorded.runs[0]).toHaveProperty('end_time'));
+      await expect.poll(() => recorded.runs[0]).toHaveProperty('end_time');
       expect(recorded.runs).toHaveLength(1);
       expect(payloads(recorded.runs), JSON.stringify(options)).toEqual([inputs, outputs]);
       expect(lines).toEqual([expect.stringMatching(new RegExp(`\`${Object.keys(options)[0]}\`.*\`redact\``))]);

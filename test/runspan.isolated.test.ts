@@ -213,7 +213,7 @@ describe('configure, called again', () => {
     expect(elsewhere.stats().created).toBe(0);
     configure({ ...shared, apiKey: 'k-new' });
     traceable(() => 2)();
-    await vi.waitFor(() => expect(stats().sent).toBe(2), { timeout: 20_000 });
+    await expect.poll(() => stats().sent).toBe(2);
 
     // That of the tenant keeps its own key.
     expect(counts(tenant.stats())).toEqual({ created: 1, inFlight: 1 });

@@ -51,7 +51,7 @@ describe('runspan serve', () => {
     expect(await (await read(url, reader)).json()).toMatchObject({ items: [{ name: 'chat', traces: 1 }] });
     const id = reader.slice(4, 16);
     expect(await keys(config, 'revoke', id)).toMatchObject({ code: 0, stdout: `revoked the key ${id}` });
-    await expect.poll(async () => (await read(url, reader)).status, { timeout: 5_000 }).toBe(401);
+    await expect.poll(async () => (await read(url, reader)).status).toBe(401);
     first.child.kill('SIGTERM');
     const { code, stdout, stderr } = await first.ended;
     expect([code, stderr]).toEqual([0, '']);
@@ -100,7 +100,7 @@ describe('runspan serve', () => {
     expect(JSON.parse(changed)).toMatchObject({ level: 'info', effective_after_restart: ['maxAge'] });
     expect((await read(url, key)).status).toBe(401);
     replace(small);
-    await expect.poll(async () => (await read(url, key)).status, { timeout: 5_000 }).toBe(200);
+    await expect.poll(async () => (await read(url, key)).status).toBe(200);
     child.kill('SIGTERM');
     const { code, stdout } = await ended;
     expect(code).toBe(0);
@@ -125,7 +125,7 @@ describe('runspan serve', () => {
     const headers = { 'content-type': 'application/json', 'x-api-key': key };
     const pending = fetch(`${url}/runs`, { method: 'POST', headers, body, duplex: 'half' } as RequestInit);
     // The receiver has read the headers of the request when it has received the key for the first time.
-    await expect.poll(async () => (await keys(config, 'list')).stdout, { timeout: 10_000 }).not.toMatch(/ -\s+-$/m);
+    await expect.poll(async () => (await keys(config, 'list')).stdout).not.toMatch(/ -\s+-$/m);
     child.kill('SIGTERM');
     await printed(/the receiver is stopping/);
     await expect

@@ -440,7 +440,7 @@ describe.each(['an abort', 'the close of the client'])('%s', (way) => {
       else expect(await error).toMatchObject({ code, message: expect.stringMatching(/the client (is|was) closed/) });
       expect(asked()).toHaveLength(requests);
       expect(getEventListeners(signal, 'abort')).toEqual([]);
-      await vi.waitFor(() => expect(open.size).toBe(0), { timeout: 5_000 });
+      await expect.poll(() => open.size).toBe(0);
     },
   );
 });
@@ -476,7 +476,7 @@ describe('the signal of a stream', () => {
       else await settled(names(stream));
 
       expect(getEventListeners(signal, 'abort')).toEqual([]);
-      await vi.waitFor(() => expect(open.size).toBe(0), { timeout: 5_000 });
+      await expect.poll(() => open.size).toBe(0);
     },
   );
 });

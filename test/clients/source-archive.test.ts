@@ -184,7 +184,7 @@ describe('the archive of a directory', () => {
     const root = await bulky();
     const open = () => readdirSync('/proc/self/fd').map((name) => targetOf(`/proc/self/fd/${name}`));
     expect(await message(sourceArchive(CALL, root, undefined, 1_000))).toContain('The archive is larger than');
-    await vi.waitFor(() => expect(open().filter((path) => path.startsWith(root))).toEqual([]));
+    await expect.poll(() => open().filter((path) => path.startsWith(root))).toEqual([]);
   });
 
   it('ends with the signal and leaves no files', async () => {

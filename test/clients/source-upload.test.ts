@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { gunzipSync } from 'node:zlib';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ControlPlane, ControlPlaneOptions } from '#src/clients/control-plane/control-plane.ts';
 import type { Platform, PlatformRequest } from '#src/testing.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -205,7 +205,7 @@ describe('an upload of a source', () => {
     expect(await failure(root, { onProgress: later })).toBe(thrown);
     const last = async ({ bytes, sentBytes }: { bytes: number; sentBytes: number }): Promise<void> => {
       if (sentBytes < bytes) return;
-      await vi.waitFor(() => expect(platform.uploads.size).toBe(1));
+      await expect.poll(() => platform.uploads.size).toBe(1);
       throw thrown;
     };
     expect(await failure(root, { onProgress: last })).toBe(thrown);

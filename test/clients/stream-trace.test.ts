@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { StreamTrace } from '#src/clients/agent-server/streams/stream-trace.ts';
 import { AgentServer, type AgentServerOptions } from '#src/clients.ts';
 import { traceable } from '#src/instrument/traceable.ts';
@@ -236,7 +236,7 @@ describe('the recorded run of a stream', () => {
     expect(run.isOpen).toBe(true);
 
     trace.chunk({ name: 'custom', data: 1 });
-    await vi.waitFor(() => expect(run.isOpen).toBe(false));
+    await expect.poll(() => run.isOpen).toBe(false);
     expect(stream).toBeDefined();
   });
 

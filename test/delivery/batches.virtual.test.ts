@@ -113,7 +113,6 @@ describe('a batch', () => {
           expect(stats().sent).toBe(sizes.length);
         },
       ),
-      { numRuns: 25 },
     );
   });
 

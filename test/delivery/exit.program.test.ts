@@ -111,11 +111,11 @@ describe('the end of a program', () => {
         status = 202;
         old.end();
       };
-      process.once('beforeExit', () => setTimeout(goOn, 300));
+      process.once('beforeExit', () => setTimeout(goOn, 1_500));
       process.on('exit', () => console.log(stats().sent));
     `;
 
-    const limits = { exitFlushMs: 100, openRuns: 1, retryDelayMs: 1, retryDelayMaxMs: 2 };
+    const limits = { exitFlushMs: 1_000, openRuns: 1, retryDelayMs: 1, retryDelayMaxMs: 2 };
     const { stdout } = await runNode(moduleText(program), { RUNSPAN_DEV: JSON.stringify({ limits }) });
     expect(stdout).toBe('2\n');
   });
@@ -126,10 +126,10 @@ describe('the end of a program', () => {
       import { configure, startRun } from 'runspan';
       configure({ endpoint: '${server.url}', limits: { lingerMs: 60_000 } });
       startRun({ name: 'first' }).end();
-      process.once('beforeExit', () => setTimeout(() => startRun({ name: 'later' }).end(), 1_500));
+      process.once('beforeExit', () => setTimeout(() => startRun({ name: 'later' }).end(), 4_000));
     `;
 
-    const limits = { exitFlushMs: 1_000, retryDelayMs: 1, retryDelayMaxMs: 1 };
+    const limits = { exitFlushMs: 3_000, retryDelayMs: 1, retryDelayMaxMs: 1 };
     await runNode(moduleText(program), { RUNSPAN_DEV: JSON.stringify({ limits }) });
     expect(server.received.map(({ body }) => /"name":"(\w+)"/.exec(body.toString())?.[1])).toEqual(['first', 'later']);
   });

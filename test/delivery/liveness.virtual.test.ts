@@ -2,7 +2,7 @@ import '../support/virtual-timers.ts';
 
 import { afterAll, afterEach, expect, test } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
-import { sample } from '../support/campaign.ts';
+import { cases, sample } from '../support/campaign.ts';
 import { liveAll, lostIn } from './model/liveness.ts';
 
 afterEach(() => diagnostics.setLog('warn'));
@@ -25,8 +25,8 @@ test('of a service that refuses half of all requests at random, no more runs are
   const lost = { 403: 0, 422: 0 };
   for (const refusal of [403, 422] as const) {
     for (const [tempo, seeds] of [
-      ['quiet', 30],
-      ['busy', 2],
+      ['quiet', cases(30)],
+      ['busy', cases(2)],
     ] as const) {
       for (let seed = 0; seed < seeds; seed++) {
         const fixed = { poisoned: 'none', isSimple: false, hasRestarts: false, startDelayMs: 2_000 } as const;

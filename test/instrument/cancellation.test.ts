@@ -105,7 +105,6 @@ test.each(Object.entries(ERRORS))(
         expect(failed.map(({ name }) => name)).toEqual(failing);
         expect(cancelled).toEqual(isAbort ? failed : []);
       }),
-      { numRuns: 100 },
     );
   },
 );

@@ -215,7 +215,7 @@ describe('the body of a response', () => {
       const body = response.body as ReadableStream;
       for (const _time of [1, 2]) expect(await cancel(body), way).toEqual(await cancel(new ReadableStream()));
       expect([body.locked, await body.getReader().read()]).toEqual([false, { done: true, value: undefined }]);
-      await vi.waitFor(() => expect(only()).toMatchObject({ error, end_time: expect.any(String) }), 5_000);
+      await expect.poll(() => only()).toMatchObject({ error, end_time: expect.any(String) });
     }
   });
 
@@ -483,8 +483,10 @@ describe('a call that two integrations see', () => {
     const handler = new RunspanCallbackHandler();
     const chat = (name: string) =>
       bareClient(model, { maxRetries: 1 }).chat.completions.create({ ...ask, model: name });
+    // A step whose list of tags is collected has ended.
+    const tags: string[] = [];
     const start = (name: string) =>
-      handler.handleChatModelStart({}, [[]], crypto.randomUUID(), undefined, {}, [], { ls_model_name: name });
+      handler.handleChatModelStart({}, [[]], crypto.randomUUID(), undefined, {}, tags, { ls_model_name: name });
     start('fail-500');
     await expect(chat('fail-500')).rejects.toThrow();
     expect(recorder.runs.map(({ name }) => name)).toEqual(['llm']);
@@ -492,6 +494,7 @@ describe('a call that two integrations see', () => {
     await chat('small');
     await chat('small');
     expect(recorder.runs.map(({ name }) => name)).toEqual(['llm', 'llm', 'openai.chat.completions']);
+    expect(tags).toEqual([]);
   });
 
   test('is one run if a recorded `fetch` sends the requests of another', async () => {

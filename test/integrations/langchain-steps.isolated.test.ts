@@ -14,7 +14,7 @@ import { currentRun, startRun, withRun } from '#src/run/start-run.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { cases } from '../support/campaign.ts';
-import { collectGarbage } from '../support/garbage.ts';
+import { collected, collectUntil } from '../support/garbage.ts';
 
 const handler = new RunspanCallbackHandler();
 const callbacks = [handler];
@@ -178,10 +178,7 @@ describe('a stream that is left before its end', () => {
       for await (const _ of await chain.stream('x', { callbacks, runName: 'left' })) break;
     })();
     const left = () => recorder.runs.filter(({ extra }) => extra?.metadata?.end_reason === 'interrupted');
-    await vi.waitFor(() => {
-      collectGarbage();
-      expect(left()).toHaveLength(2);
-    });
+    await collectUntil(() => left().length === 2);
 
     expect(left().map(({ name, error }) => [name, error])).toEqual([
       ['left', 'Interrupted: the result was garbage-collected before it ended'],
@@ -208,14 +205,11 @@ describe('a stream that is left before its end', () => {
     };
     await expect(read()).rejects.toThrow();
     expect(recorder.runs[1]?.end_time).toBeUndefined();
-    await vi.waitFor(() => {
-      collectGarbage();
-      expect(recorder.runs[1]).toMatchObject({
-        end_time: expect.any(String),
-        error: 'Interrupted: the result was garbage-collected before it ended',
-        extra: { metadata: { end_reason: 'interrupted' } },
-        outputs: { messages: [{ role: 'assistant', content: expect.stringMatching(/^a/) }] },
-      });
+    await collectUntil(() => recorder.runs[1]?.end_time !== undefined);
+    expect(recorder.runs[1]).toMatchObject({
+      error: 'Interrupted: the result was garbage-collected before it ended',
+      extra: { metadata: { end_reason: 'interrupted' } },
+      outputs: { messages: [{ role: 'assistant', content: expect.stringMatching(/^a/) }] },
     });
   });
 
@@ -236,14 +230,14 @@ describe('a stream that is left before its end', () => {
       for await (const _ of stream);
     };
     await expect(read()).rejects.toThrow();
-    await vi.waitFor(() => {
-      expect(recorder.runs[0]).toMatchObject({
+    await expect
+      .poll(() => recorder.runs[0])
+      .toMatchObject({
         end_time: expect.any(String),
         error: expect.stringMatching(/^AbortError: /),
         extra: { metadata: { end_reason: 'cancelled' } },
         outputs: { messages: [{ role: 'assistant', content: 'a' }] },
       });
-    });
   });
 });
 
@@ -276,12 +270,7 @@ test('a step stays open after its list of tags is collected if LangChain ends st
     own.handleChainStart({}, {}, 'open', undefined, tags);
     return new WeakRef(tags);
   })();
-  await vi.waitFor(() => {
-    collectGarbage();
-    expect(list.deref() === undefined).toBe(true);
-  });
-  // Finalizers run in the next turns of the event loop.
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  await collected(list);
   expect(sink.started.at(-1)?.endTime).toBeUndefined();
 });
 
@@ -313,10 +302,9 @@ describe('open steps', () => {
     const calls = cases(1_000);
     for (let n = 0; n < calls; n++) await chain.invoke('x', { callbacks: [own] });
     expect(kept).toHaveLength(4 * calls);
-    await vi.waitFor(() => {
-      collectGarbage();
-      expect(kept.filter((ref) => ref.deref() !== undefined)).toHaveLength(0);
-    });
+    const left = () => kept.filter((ref) => ref.deref() !== undefined).length;
+    await collectUntil(() => left() === 0);
+    expect(left()).toBe(0);
     expect(own).toBeDefined();
   });
 });

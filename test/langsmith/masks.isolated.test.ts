@@ -256,7 +256,8 @@ describe('a mask that does not return in time', () => {
     const answer = traceable((text: string) => text.length, { client });
     const startMs = performance.now();
     for (let call = 0; call < 3; call++) expect(await answer(SECRET)).toBe(7);
-    expect(performance.now() - startMs).toBeLessThan(900);
+    // The line is logged after 1 s.
+    expect(lines).toEqual([]);
     expect(exporter.stats().open).toBe(3);
     const run = { inputs: {}, outputs: { outputs: 7 } };
     expect(await runs()).toMatchObject([run, run, run]);

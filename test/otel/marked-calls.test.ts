@@ -317,11 +317,11 @@ describe("Anthropic's client, which emits spans", () => {
     let end = () => {};
     const waiting = traceable(() => new Promise<void>((resolve) => (end = resolve)), { name: 'long', runType: 'llm' });
     const busy = tracer.startActiveSpan('busy', { attributes: chat }, () => Promise.all([llm(), waiting()]));
-    await vi.waitFor(() => expect(calls).toContain('end chat'));
+    await expect.poll(() => calls).toContain('end chat');
     expect(calls).not.toContain('end busy');
     end();
     await busy;
-    await vi.waitFor(() => expect(calls).toContain('end busy'));
+    await expect.poll(() => calls).toContain('end busy');
   });
 });
 

@@ -60,7 +60,6 @@ test('the metadata has the attributes that `resource` names, and no others', () 
         expect(metadataOf(resources, { resource: names })).toEqual(expected.flatMap((one) => [one, one]));
       },
     ),
-    { numRuns: 50 },
   );
 });
 

@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, it, vi } from 'vitest';
+import { seed } from '../support/campaign.ts';
 import { filesUnder, read } from './repository.ts';
 
 // A test file's name says which project of vitest.config.ts runs it. These checks find the files in the wrong project.
@@ -29,4 +31,10 @@ it.each([1, 2])('what `vi` replaces in a test is restored before the next one: %
     .stubGlobal('stubbed', true)
     .useFakeTimers({ toFake: ['setTimeout'] });
   vi.spyOn(Date, 'parse');
+});
+
+it('the cases of a test file follow from its name', () => {
+  expect(fc.readConfigureGlobal()?.seed).toBe(seed());
+  vi.stubEnv('CAMPAIGN_SEED', undefined);
+  expect(seed()).toBe(994_739);
 });

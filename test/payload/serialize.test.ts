@@ -21,7 +21,7 @@ describe('plain JSON', () => {
         expect(serialize(value, LIMITS)).toBe(text);
         expect(JSON.stringify(value)).toBe(text);
       }),
-      { numRuns: 1_000 },
+      { numRuns: cases(1_000) },
     );
   });
 

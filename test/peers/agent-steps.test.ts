@@ -173,7 +173,7 @@ const programsOf = (random: () => number): Program[] =>
   Array.from({ length: Math.min(200, cases(400)) }, () => programOf(random));
 const rounds = Math.min(10, cases(30));
 
-test.each(Array.from({ length: rounds }, (_, round) => seed + round))(
+test.each(Array.from({ length: rounds }, (_, round) => seed() + round))(
   'agents at the same time have the runs that each has alone, with seed %i',
   async (turns) => {
     const programs = programsOf(randomFrom(turns));
@@ -189,6 +189,6 @@ test.each(Array.from({ length: rounds }, (_, round) => seed + round))(
 test('no run stays in memory after the last agent', async () => {
   // A framework may keep the context of its last agent.
   const keptMax = 2 * FRAMEWORKS.length - 1;
-  const { kept } = await together(programsOf(randomFrom(seed)), seed, keptMax);
+  const { kept } = await together(programsOf(randomFrom(seed())), seed(), keptMax);
   expect(kept).toBeLessThanOrEqual(keptMax);
 });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createExporter, startRun } from '#src/index.ts';
+import type { Scope } from '#src/receiver/domain/query/query.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { StoreClock } from '#src/receiver/store/clickhouse/clock.ts';
@@ -50,6 +51,14 @@ const refused = (status: number, detail: string) => ({
   headers: { 'retry-after': '5' },
 });
 
+/** Returns whether a store accepts a run. On a busy machine, its queries may be too far behind. */
+function outcome(store: ClickHouseStore, scope: Scope, number: number): Promise<string> {
+  return store.apply(scope, [post(number)]).then(
+    () => 'stored',
+    (error: StoreError) => error.reason,
+  );
+}
+
 const ACCEPTED = { status: 202 };
 const TENANT = { tenant: 'again' };
 
@@ -66,7 +75,7 @@ test('While ClickHouse is away, requests get status 503, and clients that retry 
   expect(await exporter.flush({ timeoutMs: 500 })).toEqual({ ok: false, pending: 200 });
   await expect.poll(() => lines).toContainEqual(expect.stringContaining('and retries: ClickHouse failed'));
   await setFaults();
-  expect(await exporter.close({ timeoutMs: 20_000 })).toEqual({ ok: true, pending: 0 });
+  expect(await exporter.close({ timeoutMs: 60_000 })).toEqual({ ok: true, pending: 0 });
   await expect.poll(() => count(receiver, 'away')).toBe(201);
 });
 
@@ -131,11 +140,12 @@ test('A query gets status 503 if the response of ClickHouse ends in the middle',
 test('Lists show the runs that were stored while lists could not be updated, and one line reports it', async () => {
   const lines = logLines();
   const { receiver } = await startReceiver();
-  await setFaults({ match: 'INSERT INTO runs', code: 241, times: 2 });
+  await setFaults({ match: 'INSERT INTO runs', code: 241 });
   expect(await send(receiver, 50, 'late')).toMatchObject(ACCEPTED);
   const line = 'could not update its lists and retries: ClickHouse is overloaded: ';
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(line));
   expect(await count(receiver, 'late')).toBe(0);
+  await setFaults();
   await expect.poll(() => count(receiver, 'late')).toBe(1);
   expect(await query(receiver, `traces/${id(50)}`)).toMatchObject({ status: 200 });
   expect(lines.filter((one) => one.includes(line))).toHaveLength(1);
@@ -208,6 +218,9 @@ test('Traces that are too large to read are deleted, whatever selects them, and 
 test('A trace whose rows ClickHouse refuses does not keep other traces from lists or the sweep, and a line names it', async () => {
   const lines = logLines();
   const tenant = { tenant: 'poison' };
+  // The invalid message would fail in other tests, too.
+  const { db, openStore, setFaults, stop } = await startDatabase();
+  onTestFinished(stop);
   const store = await openStore();
   const listed = async () => (await store.list(tenant, parsedQuery({}))).items.map((run) => run.id);
   const isRefused = () => lines.some((line) => line.includes(`the changes of trace ${id(102)}`));
@@ -232,7 +245,6 @@ test('A trace whose rows ClickHouse refuses does not keep other traces from list
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(`the changes of trace ${id(105)}`));
   await store.apply(tenant, [post(106)]);
   await expect.poll(listed).toContain(id(106));
-  await db.command(sql('ALTER TABLE messages DELETE WHERE fields = ? SETTINGS mutations_sync = 2', string('x')));
 });
 
 test.each<[name: string, fault: Readonly<Record<string, unknown>>]>([
@@ -249,19 +261,19 @@ test.each<[name: string, fault: Readonly<Record<string, unknown>>]>([
     await store.apply(good, [post(200)]);
     await expect.poll(listed).toBe(1);
     await setFaults({ match: 'FROM messages', value: id(201), ...fault });
-    await store.apply(bad, [post(201)]);
-    await store.apply(good, [post(202)]);
+    await expect.poll(() => outcome(store, bad, 201)).toBe('stored');
+    await expect.poll(() => outcome(store, good, 202)).toBe('stored');
     const isNamed = () => lines.filter((line) => line.includes(`the changes of trace ${id(201)}`)).length;
-    await expect.poll(isNamed, { timeout: 30_000 }).toBe(1);
-    await store.apply(good, [post(203)]);
-    await expect.poll(listed, { timeout: 20_000 }).toBe(3);
+    await expect.poll(isNamed).toBe(1);
+    await expect.poll(() => outcome(store, good, 203)).toBe('stored');
+    await expect.poll(listed).toBe(3);
     expect((await store.status()).unindexedRuns).toBe(1);
     await setFaults();
-    await expect.poll(() => listed(bad), { timeout: 40_000 }).toBe(1);
+    await expect.poll(() => listed(bad)).toBe(1);
     expect(isNamed()).toBe(1);
     await expect.poll(async () => (await store.status()).unindexedRuns).toBe(0);
   },
-  90_000,
+  300_000,
 );
 
 test('Lists show the runs of a receiver that cannot search for the runs of stopped receivers', async () => {
@@ -308,7 +320,7 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
   const later = await ClickHouseStore.open(url);
   onTestFinished(() => later.close());
   vi.spyOn(StoreClock.prototype, 'synchronize').mockResolvedValue();
-  await vi.waitFor(() => expect(inserted.mock.calls.some(([table]) => table === 'runs')).toBe(true), 10_000);
+  await expect.poll(() => inserted.mock.calls.some(([table]) => table === 'runs')).toBe(true);
   await db.command(
     sql(
       `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
@@ -326,8 +338,8 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
     );
     return row?.runs;
   };
-  await expect.poll(listed, { timeout: 20_000 }).toBe(5_000);
-}, 40_000);
+  await expect.poll(listed).toBe(5_000);
+});
 
 test('The changes of a receiver whose clock is late count as the latest', async () => {
   const tenant = { tenant: 'late clock' };
@@ -346,17 +358,13 @@ test('The changes of a receiver whose clock is late count as the latest', async 
 test('Requests get status 429 while queries lack changes that are older than a minute', async () => {
   const store = await openStore();
   const tenant = { tenant: 'behind' };
-  const outcome = () =>
-    store.apply(tenant, [post(95)]).then(
-      () => 'stored',
-      (error: StoreError) => error.reason,
-    );
+  const applied = () => outcome(store, tenant, 95);
   await setFaults({ match: 'AS latest_us', held: true });
-  expect(await outcome()).toBe('stored');
+  expect(await applied()).toBe('stored');
   moveClock(70_000);
-  await expect.poll(outcome).toBe('busy');
+  await expect.poll(applied).toBe('busy');
   await setFaults();
-  await expect.poll(outcome).toBe('stored');
+  await expect.poll(applied).toBe('stored');
 });
 
 test('A store works again after ClickHouse has refused connections', async () => {
@@ -409,7 +417,7 @@ test('A receiver is alive but not ready while ClickHouse is away or does not res
     await setFaults();
     expect(await status('/readyz')).toBe(200);
   }
-}, 20_000);
+});
 
 test('A receiver is not ready while ClickHouse holds inserts, answers queries, and shows no test of a write', async () => {
   // Messages that earlier tests failed to send may still appear in the shared database.
@@ -425,4 +433,4 @@ test('A receiver is not ready while ClickHouse holds inserts, answers queries, a
   await expect.poll(() => status('/readyz')).toBe(200);
   await store.settled();
   expect(await store.tenants()).toEqual([]);
-}, 20_000);
+});

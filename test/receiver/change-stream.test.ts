@@ -68,7 +68,7 @@ describe('a change stream', () => {
     expect(refused.headers['retry-after']).toBe('5');
     expect((await send(receiver)).status).toBe(202);
     streams[0]?.request.destroy();
-    await vi.waitFor(async () => expect((await follow(receiver)).response.statusCode).toBe(200));
+    await expect.poll(async () => (await follow(receiver)).response.statusCode).toBe(200);
   });
 
   test('of a key that is limited to a project reports only the traces of its project', async () => {

@@ -65,7 +65,7 @@ describe('a store whose file is damaged', () => {
 
   test('acknowledges no run after a background step has found the damage', async () => {
     const { send } = await startDamaged({ isIndexed: false });
-    await expect.poll(async () => (await send()).status, { timeout: 10_000 }).toBe(503);
+    await expect.poll(async () => (await send()).status).toBe(503);
     expect((await send()).status).toBe(503);
   });
 

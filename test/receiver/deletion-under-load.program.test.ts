@@ -72,7 +72,7 @@ test('data that is deleted under load does not come back after a restart, from a
   const env = { RUNSPAN_ENDPOINT: proxy.url, RUNSPAN_TRACING: 'true', RUNSPAN_SPOOL_DIR: spoolDir };
   const client = startNode(CLIENT, env);
   await client.printed(/recorded/);
-  await expect.poll(async () => (await secretsIn(first.url)).length, { timeout: 10_000 }).toBe(RUNS);
+  await expect.poll(async () => (await secretsIn(first.url)).length).toBe(RUNS);
   const secrets = await secretsIn(first.url);
   client.child.kill('SIGKILL');
   await client.ended;

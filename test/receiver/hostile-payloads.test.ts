@@ -5,6 +5,7 @@ import { DEFAULT_SCOPE, MemoryStore, parsedQuery } from '#src/receiver.ts';
 import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
 import { ANSWER } from '../exchanges/exchange.ts';
 import { formats } from '../exchanges/table.ts';
+import { cases } from '../support/campaign.ts';
 import { post } from './conformance/support.ts';
 
 const results = [{ type: 'tool_result', tool_use_id: 'a', content: { type: 'error-text', value: 'no' } }];
@@ -64,6 +65,6 @@ test('a run is stored and listed, whatever its payloads contain', async () => {
         expect(() => [messagesOfInputs(payload), messagesOfOutputs(payload)]).not.toThrow();
       }
     }),
-    { numRuns: 1_500 },
+    { numRuns: cases(1_500) },
   );
 });

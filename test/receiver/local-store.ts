@@ -64,7 +64,9 @@ export async function openLocalStore(
 
 export async function indexAll(path: string): Promise<void> {
   const connection = new SqliteConnection(await loadEngine(), path);
+  connection.exec('BEGIN IMMEDIATE');
   const index = new SqliteIndex(connection);
   while (index.waiting > 0) index.step(1_000);
+  connection.exec('COMMIT');
   connection.close();
 }

@@ -319,7 +319,6 @@ describe('the framing of parts', () => {
         expect(reply.statusCode).toBe(202);
         expect(operations[0]?.attachments.map((one) => Buffer.from(one.bytes))).toEqual(all);
       }),
-      { numRuns: 50 },
     );
   });
 

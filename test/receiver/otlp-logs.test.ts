@@ -138,7 +138,6 @@ test('an evaluation with any fields harms no other, and has a time', async () =>
       expect((await request(`${receiver.url}/query/export?format=otlp`)).statusCode).toBe(200);
       await receiver.close();
     }),
-    { numRuns: 20 },
   );
 });
 

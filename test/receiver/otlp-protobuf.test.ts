@@ -3,6 +3,7 @@ import Pbf from 'pbf';
 import { describe, expect, test } from 'vitest';
 import { VALUES_MAX } from '#src/receiver/http/json.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from '#src/receiver/ingest/otlp-protobuf.ts';
+import { cases } from '../support/campaign.ts';
 
 function field(number: number, content: Buffer | string): Buffer {
   const bytes = Buffer.from(content);
@@ -143,7 +144,7 @@ describe('a request', () => {
           expect(error).toMatchObject({ status: 400 }),
         );
       }),
-      { numRuns: 2_000 },
+      { numRuns: cases(2_000) },
     );
   });
 });

@@ -6,6 +6,7 @@ import {
   comparedCalls,
   repeatedCallsIn,
 } from '#src/receiver/domain/trace/repeated-calls.ts';
+import { cases } from '../support/campaign.ts';
 
 const MARKS = {
   '<': 'parentId',
@@ -112,7 +113,7 @@ test('each of 200 concurrent calls that two sources record keeps its partner, in
     fc.property(trace, (runs) => {
       expect(Object.fromEntries(sameCalls(runs))).toEqual(expected);
     }),
-    { numRuns: 20 },
+    { numRuns: cases(20) },
   );
 });
 

@@ -108,8 +108,7 @@ function compareGroups(statistics: (query: StatisticsQuery) => Statistics): void
   }
 }
 
-const filled = (connection: SqliteConnection) =>
-  vi.waitFor(() => expect(connection.number(UNFILLED)).toBe(0), { timeout: 10_000 });
+const filled = (connection: SqliteConnection) => expect.poll(() => connection.number(UNFILLED)).toBe(0);
 const UNFILLED = `SELECT count(*) FROM counted_keys WHERE filled < ${ALL_FILLED} OR key IS NULL`;
 
 test('statistics from counters equal a scan of the runs, after late patches, duplicates and deletions', async () => {
@@ -139,7 +138,7 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
       compare();
       nowMs += 2 * DAY_MS;
       await commits.checkAge();
-      await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(0));
+      await expect.poll(() => connection.number('SELECT count(*) FROM runs')).toBe(0);
       for (const table of ['counters', 'value_counters']) {
         expect(connection.number(`SELECT count(*) FROM ${table}`)).toBe(0);
       }
@@ -165,7 +164,7 @@ test('runs that change while a key is being filled count once, also if their key
   compareGroups(statistics);
   nowMs += 31 * DAY_MS;
   await commits.checkAge();
-  await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM counted_keys')).toBe(2), { timeout: 10_000 });
+  await expect.poll(() => connection.number('SELECT count(*) FROM counted_keys')).toBe(2);
   await apply(run('patch', 1, '7'), run('post', 300, 'pro'));
   await count();
   const counters = new Counters(connection);
@@ -226,9 +225,9 @@ test('a large trace is deleted in several transactions, and its runs arrive agai
   nowMs += 2 * DAY_MS;
   const exec = vi.spyOn(connection, 'exec');
   await commits.checkAge();
-  await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBeLessThan(5_000), 5_000);
+  await expect.poll(() => connection.number('SELECT count(*) FROM runs')).toBeLessThan(5_000);
   await commits.apply(DEFAULT_SCOPE, [encodedOperation(post(4_999))]);
-  await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(1), 10_000);
+  await expect.poll(() => connection.number('SELECT count(*) FROM runs')).toBe(1);
   expect(exec.mock.calls.flat().filter((sql) => sql === 'COMMIT').length).toBeGreaterThanOrEqual(4);
   expect(statistics({}).total.runs).toBe(1);
   expect(connection.all('SELECT count(*) AS n FROM traces')).toEqual([{ n: 1 }]);

@@ -176,7 +176,7 @@ test('closing the connection ends an import, and what was imported stays', async
     signal: closed.signal,
   });
   const failed = expect(sending).rejects.toThrow('abort');
-  await expect.poll(async () => (await receiver.runs()).length, { timeout: 20_000 }).toBe(17);
+  await expect.poll(async () => (await receiver.runs()).length).toBe(17);
   closed.abort();
   await failed;
   // Waits for the import to end.

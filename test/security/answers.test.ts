@@ -94,10 +94,7 @@ describe('the fields of /info', () => {
       expect(Reflect.ownKeys(Object.prototype).length).toBe(before);
     };
     // Dictionaries have `__proto__` as an own key, unlike object literals.
-    await fc.assert(
-      fc.asyncProperty(info, (value) => check(JSON.stringify(value) ?? '')),
-      { numRuns: 300 },
-    );
+    await fc.assert(fc.asyncProperty(info, (value) => check(JSON.stringify(value) ?? '')));
     const examples = ['', '{', 'null', '[]', '<html>', '{"__proto__":{"polluted":1}}', '[[[['.repeat(10_000)];
     const limits = ['-1,"size_limit_bytes":1', '1e6,"size_limit_bytes":1e12'];
     examples.push(...limits.map((size) => `{"batch_ingest_config":{"size_limit":${size}}}`));

@@ -1,5 +1,5 @@
 import { Agent, interceptors } from 'undici';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   type ConfigureOptions,
   createExporter,
@@ -19,14 +19,12 @@ async function send(options: ConfigureOptions, check = (): void => {}): Promise<
   const exporter = createExporter({ apiKey: 'sk-the-key', ...options });
   startRun({ name: 'a', exporter }).end();
   void exporter.flush();
-  await vi.waitFor(
-    () => {
-      const { sent, lastError } = exporter.stats();
-      expect(sent > 0 || lastError !== undefined).toBe(true);
-      check();
-    },
-    { timeout: 10_000 },
-  );
+  const isSettled = (): boolean => {
+    const { sent, lastError } = exporter.stats();
+    check();
+    return sent > 0 || lastError !== undefined;
+  };
+  await expect.poll(isSettled).toBe(true);
   await exporter.close({ timeoutMs: 1 });
 }
 

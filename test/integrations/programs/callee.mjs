@@ -2,10 +2,11 @@
 import { createServer } from 'node:http';
 import { flush, traceable } from 'runspan';
 
+let requests = 0;
 const server = createServer(async ({ url }, response) => {
   traceable(() => url, { name: `work ${url}` })();
   // The responses come in another order than the requests.
-  await new Promise((resolve) => setTimeout(resolve, url.startsWith('/slow') ? 2_500 : Math.random() * 5));
+  await new Promise((resolve) => setTimeout(resolve, url.startsWith('/slow') ? 2_500 : 5 - (requests++ % 6)));
   if (url.startsWith('/broken')) response.statusCode = 500;
   response.end('done');
 });

@@ -338,14 +338,17 @@ process.on('message', async ({ programs, seed, keptMax }) => {
   const isOpen = () => Object.values(ends).includes(0);
   // The signals of the agents would keep abandoned streams in memory.
   live.clear();
-  for (const until = Date.now() + 30_000; isOpen() && Date.now() < until; await turn()) globalThis.gc();
+  for (let round = 0; round < 500 && isOpen(); round++) {
+    globalThis.gc();
+    await turn();
+  }
   await mastra.observability.shutdown();
   recorder.stop();
   const { runs } = recorder;
   recorder.clear();
   const kept = () => queryObjects(Run, { format: 'count' });
   // What a framework still holds is released later.
-  for (const until = Date.now() + 30_000; keptMax > 0 && kept() > keptMax && Date.now() < until; ) await turn();
+  for (let round = 0; round < 200 && keptMax > 0 && kept() > keptMax; round++) await turn();
   process.send({ runs, callers: seen, ends, kept: keptMax > 0 ? kept() : 0 });
 });
 process.send('ready');

@@ -9,7 +9,7 @@ import type { Store } from '#src/receiver/store/store.ts';
 import { IDS, OTEL_IDS, type Step, someFilters, timeAfter } from './generated.ts';
 import { equal, pagesOf, runsOf } from './support.ts';
 
-/** Time after which the search for the smallest failing case ends, in milliseconds. */
+/** Time after which no more cases are tried, and the search for the smallest failing one ends, in milliseconds. */
 const INTERRUPT_MS = 200_000;
 /** Timeout of a test that calls `compareWithMemory`, in milliseconds. */
 export const MODEL_TIMEOUT_MS: number = INTERRUPT_MS + 40_000;
@@ -45,7 +45,7 @@ export async function compareWithMemory(
       }
       equal(await answersOf(storeFor(0), scope, filters), await answersOf(memory, scope, filters));
     }),
-    { numRuns, interruptAfterTimeLimit: INTERRUPT_MS, markInterruptAsFailure: true },
+    { numRuns, interruptAfterTimeLimit: INTERRUPT_MS },
   );
 }
 
