@@ -87,9 +87,11 @@ export class ApiError extends RunspanError {
     const { status, headers, text } = response;
     const body = parseJson(text) ?? text;
     const errors = validationErrorsOf(body);
-    const detail = errors.length > 0 ? errors.map(validationText).join('; ') : detailOf(body);
-    const explanation = explained(status, ' ', detail);
-    super(codeOf(status), `${requestText(request)}: ${explanation}${REDIRECTS.has(status) ? ADVICE : ''}`);
+    const given = errors.length > 0 ? errors.map(validationText).join('; ') : detailOf(body);
+    // A body that is the status line repeats the status.
+    const detail = given?.startsWith(`${status} `) ? given.slice(4) : given;
+    const explanation = detail === undefined ? '' : ` ${cut(detail.replace(/[\p{Cc}\s]+/gu, ' ').trim(), DETAIL_MAX)}`;
+    super(codeOf(status), `${requestText(request)}: ${status}${explanation}${REDIRECTS.has(status) ? ADVICE : ''}`);
     this.status = status;
     this.detail = detail;
     this.errors = errors;
@@ -151,13 +153,6 @@ export function requestText({ method, url }: CallFacts): string {
 export function requestIdOf(headers: FailedResponse['headers']): string | undefined {
   const id = headers['x-request-id'];
   return typeof id === 'string' ? id : undefined;
-}
-
-/** Returns the status with its explanation on one line. A body that is the status line repeats the status. */
-export function explained(status: number, separator: string, detail = ''): string {
-  const line = detail.replace(/[\p{Cc}\s]+/gu, ' ').trim();
-  const text = line.replace(new RegExp(`^(HTTP/[\\d.]+ )?${status}(:? |$)`), '');
-  return text === '' ? `${status}` : `${status}${separator}${cut(text, DETAIL_MAX)}`;
 }
 
 /** Parses JSON. Returns undefined if the text is not JSON. */

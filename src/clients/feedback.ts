@@ -10,7 +10,7 @@ import {
   clientChecks,
   preSignedUrl,
 } from './client-options.ts';
-import { ApiError, explained, InvalidRequestError, type ValidationError } from './errors.ts';
+import { ApiError, InvalidRequestError, type ValidationError } from './errors.ts';
 import { secretsIn } from './secrets.ts';
 import { tracedCall } from './tracing.ts';
 
@@ -62,8 +62,8 @@ export class FeedbackError extends RunspanError {
   declare readonly cause: ApiError;
 
   private constructor(reason: FeedbackRefusal, cause: ApiError) {
-    const status = explained(cause.status, ': ', cause.detail);
-    super('RUNSPAN_FEEDBACK_REFUSED', `${REFUSAL_TEXTS[reason]} (${status})`, { cause });
+    const detail = cause.detail === undefined ? '' : `: ${cause.detail}`;
+    super('RUNSPAN_FEEDBACK_REFUSED', `${REFUSAL_TEXTS[reason]} (${cause.status}${detail})`, { cause });
     this.reason = reason;
   }
 

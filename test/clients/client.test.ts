@@ -172,8 +172,6 @@ describe('an error', () => {
     ['text', 'Assistant not found', 'Assistant not found'],
     ['text as JSON', '"not found"', 'not found'],
     ['a status line', '404 Not Found\n', 'Not Found'],
-    ['a status line with the version of HTTP', { detail: 'HTTP/1.1 404 Not Found' }, 'Not Found'],
-    ['only the status', '404', undefined],
     ['another number', '4040 items are too many', '4040 items are too many'],
     ['control characters', { detail: ' a\r\n\tb\u001b[31m ' }, 'a b [31m'],
     ['HTML', '\n<!doctype html><h1>502</h1>', undefined],
