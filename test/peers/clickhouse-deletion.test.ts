@@ -68,6 +68,19 @@ describe('a deletion in ClickHouse', () => {
     await expect.poll(rowCounts).toMatchObject({ messages: 2, runs: 1, attachments: 0 });
   });
 
+  test('covers the runs that wait for a run of the trace, but not the trace that a deleted one has joined', async () => {
+    const store = await openStore();
+    for (const run of [simple(1), simple(3, { parent: 2 }), simple(5, { parent: 4 })]) await store.apply(SCOPE, [run]);
+    await store.settled();
+    await store.apply(SCOPE, [simple(2, { parent: 1 })]);
+    await store.remove(SCOPE, { kind: 'trace', id: id(1) });
+    await store.apply(SCOPE, [simple(4)]);
+    await store.remove(SCOPE, { kind: 'trace', id: id(5) });
+    await store.apply(SCOPE, [simple(6, { parent: 4 }), simple(7, { parent: 3 })]);
+    await store.settled();
+    expect((await runsOf(store)).map((run) => numberOf(run.id)).sort()).toEqual([4, 6]);
+  });
+
   test('deletes the rows of the deleted runs even if old days cannot be deleted', async () => {
     const store = await openStore();
     await store.apply(SCOPE, [post(1)]);
@@ -142,6 +155,15 @@ describe('the maximum age of traces in ClickHouse', () => {
     const found: string[] = [];
     for await (const text of store.runs(SCOPE, { filter: ALL_RUNS })) found.push(JSON.parse(text).id);
     expect(found.sort()).toEqual(kept.map(id));
+  });
+
+  test('deletes the runs that arrived before their parent with it', async () => {
+    const store = await openStore();
+    const fields = { start_time: new Date().toISOString(), session_name: 'short' };
+    for (const run of [simple(2, { ...fields, parent: 1 }), simple(1, fields)]) await store.apply(SCOPE, [run]);
+    await store.settled();
+    await expire(db, WITH_PROJECT, Date.now() + 2 * DAY_MS);
+    await expect.poll(rowCounts).toMatchObject({ messages: 0, runs: 0 });
   });
 
   test('counts from the arrival of traces whose start lies in the future', async () => {

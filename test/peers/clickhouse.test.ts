@@ -9,6 +9,7 @@ import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { checkDeletions } from '../receiver/conformance/deletions.ts';
 import { anySteps, callSteps, identitySteps, withoutDeletions } from '../receiver/conformance/generated.ts';
 import { compareWithMemory, MODEL_TIMEOUT_MS } from '../receiver/conformance/model.ts';
+import { checkDeletedOrders, checkOrders } from '../receiver/conformance/orders.ts';
 import { storeCases } from '../receiver/conformance/store-cases.ts';
 import { id, patch, post, SCOPE, second, simple, withOwnTenants } from '../receiver/conformance/support.ts';
 import { applyTexts, expectWords } from '../receiver/conformance/word-cases.ts';
@@ -42,6 +43,14 @@ describe('a store in ClickHouse', () => {
 
   test('every number is received and returned with all its digits', { timeout: MODEL_TIMEOUT_MS }, () =>
     expectExactNumbers(settling(withOwnTenants(store, 'numbers'))),
+  );
+
+  test('runs of simple ingestion are in the traces of the order parent first', { timeout: MODEL_TIMEOUT_MS }, () =>
+    checkOrders(settling(withOwnTenants(store, 'orders')), cases(5)),
+  );
+
+  test('a deleted trace stays deleted, and covers no run above it', { timeout: MODEL_TIMEOUT_MS }, () =>
+    checkDeletedOrders(settling(withOwnTenants(store, 'deleted orders')), cases(5)),
   );
 });
 

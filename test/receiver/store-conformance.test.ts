@@ -4,6 +4,7 @@ import { cases } from '../support/campaign.ts';
 import { checkDeletions } from './conformance/deletions.ts';
 import { anySteps, callSteps, identitySteps } from './conformance/generated.ts';
 import { compareWithMemory, MODEL_TIMEOUT_MS } from './conformance/model.ts';
+import { checkDeletedOrders, checkOrders } from './conformance/orders.ts';
 import { storeCases } from './conformance/store-cases.ts';
 import { withOwnTenants } from './conformance/support.ts';
 import { applyTexts, expectWords } from './conformance/word-cases.ts';
@@ -30,6 +31,12 @@ describe.each<[string, (title: string) => Promise<Store>]>([
 
   test('every number is received and returned with all its digits', async () =>
     expectExactNumbers(await storeFor('numbers')));
+
+  test('runs of simple ingestion are in the traces of the order parent first, in whichever order they arrive', async () =>
+    checkOrders(await storeFor('orders'), cases(100)));
+
+  test('a deleted trace stays deleted, and covers no run above it that arrives later', async () =>
+    checkDeletedOrders(await storeFor('deleted orders'), cases(100)));
 });
 
 test('a store on disk finds the same words in its index', async () => {

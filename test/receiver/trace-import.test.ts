@@ -6,7 +6,7 @@ import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { ExportReader } from '#src/receiver/api/export/export-reader.ts';
 import type { Receiver } from '#src/receiver.ts';
-import { CHILD, END, makeChild, makeRun, part, ROOT, sendJson, sendParts, start } from './wire.ts';
+import { CHILD, END, makeChild, makeRun, part, ROOT, START, sendJson, sendParts, start } from './wire.ts';
 
 test('an export is divided into the same entries however it is cut into chunks', () => {
   const json = fc.record({
@@ -155,6 +155,24 @@ test('the runs that match a filter are exported as JSON lines, and a second impo
   }
   const invalid = await request(`${to.url}/query/import`, { method: 'POST', headers, body: `${text}{"id": 7}` });
   expect(invalid.statusCode).toBe(422);
+});
+
+test('imported runs whose parent had not arrived join the trace of the parent', async () => {
+  const [from, to] = [await start(), await start()];
+  const simple = (id: string, parent_run_id?: string) => ({
+    ...{ id, name: 'run', run_type: 'chain', inputs: {}, start_time: START, session_name: 'default' },
+    ...(parent_run_id && { parent_run_id }),
+  });
+  const leaf = CHILD.replace('2222', '3333');
+  for (const run of [simple(leaf, CHILD), simple(CHILD, ROOT)]) await sendJson(from, 'POST', '/runs', run);
+  const { body } = await request(`${from.url}/query/traces/${CHILD}/export`);
+  await sendJson(to, 'POST', '/query/import', (await body.json()) as object);
+  await sendJson(to, 'POST', '/runs', simple(ROOT));
+  expect((await to.runs()).map((run) => [run.id, run.trace_id, run.dotted_order.split('.').length])).toEqual([
+    [ROOT, ROOT, 1],
+    [CHILD, ROOT, 2],
+    [leaf, ROOT, 3],
+  ]);
 });
 
 test('closing the connection ends an import, and what was imported stays', async () => {

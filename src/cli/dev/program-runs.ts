@@ -31,6 +31,8 @@ export class Programs {
   readonly #programs = new Map<string, Program>();
   /** For each trace, whether only programs of other commands have sent its runs. */
   readonly #isOthers = new Map<string, boolean>();
+  /** The traces of runs whose ids are other names of their traces. */
+  readonly #traces = new Map<string, string>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -40,7 +42,8 @@ export class Programs {
   get ownTraces(): TraceFeed {
     return {
       subscribe: (scope, listener) => this.#store.subscribe(scope, listener),
-      outline: async (scope, traceId) => (this.#isOthers.get(traceId) ? [] : this.#store.outline(scope, traceId)),
+      outline: async (scope, id) =>
+        this.#isOthers.get(this.#traces.get(id) ?? id) ? [] : this.#store.outline(scope, id),
     };
   }
 
@@ -70,7 +73,10 @@ export class Programs {
     const traceIds = operations.map((operation) => (program ? note(operation, program) : traceOf(operation)));
     const isOther = id !== undefined && id !== this.ownId;
     this.hasArrived ||= !isOther;
-    for (const traceId of traceIds) {
+    for (const [at, traceId] of traceIds.entries()) {
+      const { id: runId = traceId } = operations[at] ?? {};
+      if (runId !== traceId) this.#traces.set(runId, traceId);
+      forgetOldest(this.#traces, TRACES_MAX);
       const wasOther = this.#isOthers.get(traceId);
       this.#isOthers.delete(traceId);
       this.#isOthers.set(traceId, isOther && wasOther !== false);

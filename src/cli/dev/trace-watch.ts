@@ -102,8 +102,14 @@ export class TraceWatch {
     // If a timer is set, more runs have arrived and another check follows.
     if (watched.timer !== undefined) return;
     const progress = progressOf(runs);
+    // A trace that is now shown with the id of its root was watched by an earlier id.
+    const shown = this.#traces.get(runs[0]?.id ?? traceId);
+    if (shown !== undefined && shown !== watched) {
+      shown.drawn ??= watched.drawn;
+      this.#traces.delete(traceId);
+    }
     // The store has deleted the trace or merged it into another trace.
-    if (runs.length === 0) this.#traces.delete(traceId);
+    else if (runs.length === 0) this.#traces.delete(traceId);
     else if (this.#isClosed || progress === 'finished') await this.#draw(traceId, runs, watched);
     else if (progress === 'ragged' && watched.checks < RAGGED_CHECKS) this.#checkLater(traceId, watched);
     else if (progress === 'ragged') await this.#draw(traceId, runs, watched);

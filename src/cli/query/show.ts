@@ -73,7 +73,7 @@ async function textOf(view: View, id: string | undefined): Promise<string> {
   const root = await source.details(summary?.id ?? wanted);
   const outcome = summary?.outcome;
   const shown = outcome === 'failed_below' || outcome === 'incomplete' ? [outcome.replace('_', ' ')] : [];
-  const facts = [`trace ${wanted}`, `started ${timeText(root?.start_time ?? '')}`, ...shown];
+  const facts = [`trace ${root?.trace_id ?? wanted}`, `started ${timeText(root?.start_time ?? '')}`, ...shown];
   const head = paint('detail', facts.join(', '));
   const contents = root === undefined ? [] : await contentsOf(view, await recordsOfCall(source, root), summary);
   const cost = root && costText(root);

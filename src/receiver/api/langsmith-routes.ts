@@ -1,10 +1,9 @@
 import { exactJson, parseExact } from '../../payload/fields.ts';
 import { pagePath } from '../../run/page-path.ts';
 import { parseDottedOrder } from '../../run/time.ts';
-import type { Feedback } from '../domain/feedback.ts';
+import { type Feedback, figuresOf } from '../domain/feedback.ts';
 import { projectOf } from '../domain/run-values.ts';
 import type { RunSummary, StoredRun } from '../domain/run-view.ts';
-import { figuresOf } from '../domain/trace/assemble.ts';
 import { ALL_RUNS, among } from '../filter/run-filter.ts';
 import { HttpError } from '../http/http-error.ts';
 import { jsonPieces } from '../http/json-pieces.ts';

@@ -6,7 +6,7 @@ import type { RunOperation } from '../domain/run-message.ts';
 import type { StoredRun } from '../domain/run-view.ts';
 import { ALL_RUNS } from '../filter/run-filter.ts';
 import type { Store } from '../store/store.ts';
-import { withoutDerivedOrder } from './trace-import.ts';
+import { withoutDerived } from './trace-import.ts';
 
 /** Number of runs, and length of their JSON text, to store at once. */
 const BATCH_RUNS = 1_000;
@@ -44,12 +44,13 @@ export async function copyRuns(
     report(counts.runs);
     [batch, length, complete] = [[], 0, []];
   };
+  const recordOf = withoutDerived();
   for await (const text of from.runs(scope, { filter: ALL_RUNS })) {
     const { attachments: infos = [], ...run } = parseExact<StoredRun>(text);
     if (lastTraceId !== undefined && run.trace_id !== lastTraceId) complete.push(lastTraceId);
     lastTraceId = run.trace_id;
     if (batch.length >= BATCH_RUNS || length >= BATCH_LENGTH) await write();
-    const { id, ...fields } = { ...withoutDerivedOrder(run), id: run.id };
+    const { id, ...fields } = { ...recordOf(run), id: run.id };
     const attachments = await Promise.all(infos.map(({ name }) => from.attachment(scope, id, name)));
     batch.push({ kind: 'post', id, fields, attachments: attachments.filter((one) => one !== undefined) });
     length += text.length + attachments.reduce((sum, one) => sum + (one?.bytes.length ?? 0), 0);

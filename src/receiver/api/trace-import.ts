@@ -56,6 +56,7 @@ class TraceImport {
   readonly #header: Header;
   readonly #runIds = new Set<string>();
   readonly #traceIds = new Set<string>();
+  readonly #withoutDerived = withoutDerived();
   readonly #feedback: { readonly value: Feedback; readonly loc: Location }[] = [];
   #batch: RunOperation[] = [];
   #batchBytes = 0;
@@ -97,7 +98,7 @@ class TraceImport {
     const loc: Location = ['body', 'runs', index];
     const { attachments, feedback = [], ...record } = requiredObject(run, loc);
     const format = { format: 'batch', kind: 'post', strict: false } as const;
-    const { id, fields } = readRun(format, { record: withoutDerivedOrder(record), loc }, this.#issues);
+    const { id, fields } = readRun(format, { record: this.#withoutDerived(record), loc }, this.#issues);
     const attached = attachmentsOf(attachments, [...loc, 'attachments'], this.#issues);
     // In JSON lines, each run contains its feedback.
     if (!Array.isArray(feedback)) this.#issues.add([...loc, 'feedback'], 'type', 'Expected an array');
@@ -131,15 +132,24 @@ class TraceImport {
   }
 }
 
-/** Removes a `dotted_order` that does not fit the trace and the parent, because the exporting store derived it. */
-export function withoutDerivedOrder<Fields extends object>(record: Fields): Partial<Fields> {
-  const { dotted_order: order, ...others } = record as Place & Fields;
-  const ids = typeof order === 'string' ? parseDottedOrder(order)?.map(({ id }) => id) : undefined;
-  const isOwn = ids === undefined || (ids[0] === others.trace_id && ids.at(-2) === others.parent_run_id);
-  return isOwn ? record : (others as Partial<Fields>);
+/**
+ * Returns a function that removes what the exporting store derived from the records of an export: a `dotted_order` that does
+ * not fit the trace and the parent, and the place of runs whose trace was not known (see `isProvisional`).
+ */
+export function withoutDerived(): <Fields extends object>(record: Fields) => Partial<Fields> {
+  const provisional = new Set<unknown>();
+  return <Fields extends object>(record: Fields) => {
+    const { dotted_order: order, trace_id, ...others } = record as Place & Fields;
+    const { id, parent_run_id: parentId } = others;
+    if (trace_id === id && parentId !== undefined) provisional.add(trace_id);
+    if (provisional.has(trace_id)) return others as Partial<Fields>;
+    const ids = typeof order === 'string' ? parseDottedOrder(order)?.map((segment) => segment.id) : undefined;
+    const isOwn = ids === undefined || (ids[0] === trace_id && ids.at(-2) === parentId);
+    return isOwn ? record : ({ ...others, trace_id } as Partial<Fields>);
+  };
 }
 
-type Place = Readonly<Partial<Record<'trace_id' | 'parent_run_id' | 'dotted_order', unknown>>>;
+type Place = Readonly<Partial<Record<'id' | 'trace_id' | 'parent_run_id' | 'dotted_order', unknown>>>;
 
 /** Reads feedback from an export and keeps its original times. */
 function importedFeedback(value: unknown, loc: Location): Feedback {

@@ -39,3 +39,12 @@ export interface FeedbackFigures {
   /** Average of all numeric scores. Absent if no score is a number. */
   average_score?: number;
 }
+
+export function figuresOf(feedback: readonly Pick<Feedback, 'key' | 'score'>[]): FeedbackFigures[] {
+  return [...new Set(feedback.map(({ key }) => key))].sort().map((key) => {
+    const own = feedback.filter((one) => one.key === key);
+    const scores = own.flatMap(({ score }) => (score === undefined ? [] : [Number(score)]));
+    const average = scores.reduce((sum, score) => sum + score, 0) / scores.length;
+    return { key, count: own.length, ...(scores.length === 0 ? {} : { average_score: average }) };
+  });
+}

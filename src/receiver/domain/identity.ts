@@ -33,11 +33,13 @@ export function spanKey({ traceId, spanId }: SpanIds): string {
   return (traceId.slice(16) + spanId).toLowerCase();
 }
 
-export function identityOf({ trace_id: traceId, parent_run_id: parentId, dotted_order, extra }: RunFields): Identity {
+export function identityOf({ trace_id, parent_run_id: parentId, dotted_order, extra }: RunFields): Identity {
   const otel = extra?.metadata?.otel;
-  if (!isObject(otel) || !matches(TRACE_ID, otel.trace_id)) return { traceId, parentId };
+  if (!isObject(otel) || !matches(TRACE_ID, otel.trace_id)) return { traceId: trace_id, parentId };
   const { trace_id: otelId, span_id: spanId, parent_span_id: above } = otel;
-  const trace = { traceId, parentId, otelTraceId: canonicalId(otelId) };
+  const otelTraceId = canonicalId(otelId);
+  // An export of a trace whose root had not arrived contains this id as its `trace_id`. It is not the id of a run.
+  const trace = { traceId: trace_id === otelTraceId ? undefined : trace_id, parentId, otelTraceId };
   if (!matches(SPAN_ID, spanId)) return trace;
   const isPlaced = parentId !== undefined || dotted_order !== undefined;
   const hasParent = !isPlaced && matches(SPAN_ID, above) && above !== spanId;
@@ -52,10 +54,13 @@ function matches(pattern: RegExp, value: unknown): value is string {
   return typeof value === 'string' && pattern.test(value);
 }
 
+interface IdentifiedRun {
+  readonly id: string;
+  readonly identity: Identity;
+}
+
 /** Returns the names of each run in a batch. Of several, the first counts. */
-export function identitiesIn(
-  messages: Iterable<{ readonly id: string; readonly identity: Identity }>,
-): Map<string, Identity> {
+export function identitiesIn(messages: Iterable<IdentifiedRun>): Map<string, Identity> {
   const identities = new Map<string, Identity>();
   for (const { id, identity } of messages) {
     const earlier = identities.get(id);
@@ -81,9 +86,9 @@ export interface TraceNames<Trace extends KnownTrace> {
 }
 
 /**
- * Decides the traces of runs when their messages arrive. A stored run stays in its trace. A new run
- * belongs to the trace that the first of these names: its `trace_id`, its OpenTelemetry trace id, its parent, if that is
- * stored or in the same batch, and the run's own id.
+ * Decides the traces of runs when their messages arrive. A stored run stays in its trace, see `isProvisional` for the
+ * exception. A new run belongs to the trace that the first of these names: its `trace_id`, its OpenTelemetry trace id, its
+ * parent, if that is stored or in the same batch, and the run's own id.
  *
  * If a message has a `trace_id` and an OpenTelemetry trace id, both name one trace, unless each already names one.
  */
@@ -114,21 +119,49 @@ export function decideTraces<Trace extends KnownTrace>(
 }
 
 /** Returns the trace of a run that is stored, or whose trace has a name in its messages. */
-function traceOf<Trace extends KnownTrace>(id: string, { traceId, otelTraceId }: Identity, names: TraceNames<Trace>) {
+function traceOf<Trace extends KnownTrace>(id: string, identity: Identity, names: TraceNames<Trace>) {
+  const { traceId, otelTraceId, parentId, parentSpan } = identity;
   const stored = names.ofRun(id);
   const ofSpans = otelTraceId === undefined ? undefined : names.named(otelTraceId);
   let named: Trace | undefined;
   if (traceId !== undefined) {
+    const known = names.named(traceId);
     const isUnnamed = ofSpans?.isNamed === false && ofSpans.id === otelTraceId;
-    named = names.named(traceId) ?? (isUnnamed && (stored ?? ofSpans) === ofSpans ? ofSpans : undefined);
-    if (named?.isNamed === false) names.setName(named, traceId, true);
+    const isOfSpans = known === undefined && isUnnamed && (stored ?? ofSpans) === ofSpans;
+    // Answers show an unnamed trace with the id of its root, which a client may send as a `trace_id`.
+    const ofRun = names.ofRun(traceId);
+    named = known ?? (isOfSpans ? ofSpans : ofRun?.isNamed === false ? ofRun : undefined);
+    const isName = isOfSpans || named?.id === traceId || named !== ofRun;
+    if (named?.isNamed === false && isName) names.setName(named, traceId, true);
     if (stored === undefined) named ??= names.create(traceId, true);
+  } else if (ofSpans === undefined && otelTraceId !== undefined && (parentId ?? parentSpan) === undefined) {
+    // Other runs have named their trace by this one, which is its root.
+    const own = names.named(id);
+    if (own?.id === id) named = own;
   }
   const trace = stored ?? named ?? ofSpans;
   if (otelTraceId === undefined || ofSpans !== undefined) return trace;
   if (trace === undefined) return names.create(otelTraceId, false);
   if (trace.id !== otelTraceId) names.setName(trace, otelTraceId, false);
   return trace;
+}
+
+/**
+ * Returns whether the trace of a run is not known yet: the run names a parent, no message names the trace, and the parent
+ * had not arrived, so that the run itself has named the trace.
+ */
+export function isProvisional({ id, identity }: IdentifiedRun, trace: KnownTrace | undefined): boolean {
+  const { parentId, otelTraceId } = identity;
+  return trace?.id === id && !trace.isNamed && parentId !== undefined && otelTraceId === undefined;
+}
+
+/**
+ * Returns whether the trace of the parent takes over a provisional trace: its runs and its names. A run that names
+ * another project than its parent stays apart, because its client's key may be limited to that project.
+ */
+export function mayJoin({ session_name, session_id }: RunFields, projects: readonly string[]): boolean {
+  const named = [session_name, session_id].filter((name) => name !== undefined);
+  return named.length === 0 || named.some((name) => projects.includes(name));
 }
 
 /**

@@ -16,6 +16,8 @@ export interface FilteredRun {
   readonly error: string | undefined;
   readonly feedback: readonly Feedback[];
   readonly trace: {
+    /** The ids with which filters find the trace: its names, and the id with which answers show it. */
+    readonly ids: readonly string[];
     readonly root: FilteredRun | undefined;
     readonly runs: readonly FilteredRun[];
     readonly outcome: TraceOutcome | undefined;
@@ -32,7 +34,7 @@ export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<
 export function filteredTexts(
   field: TextField,
   key: string,
-  { summary, metadata, error }: FilteredRun,
+  { summary, metadata, error, trace }: FilteredRun,
 ): readonly (string | undefined)[] {
   switch (field) {
     case 'type':
@@ -40,7 +42,7 @@ export function filteredTexts(
     case 'project':
       return [projectOf(summary), summary.session_id];
     case 'trace':
-      return [summary.trace_id];
+      return trace.ids;
     case 'run':
       return [summary.id];
     case 'tag':

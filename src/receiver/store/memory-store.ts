@@ -7,7 +7,9 @@ import { grouped } from '../domain/grouped.ts';
 import {
   identitiesIn,
   identityOf,
+  isProvisional,
   type KnownTrace,
+  mayJoin,
   type SpanIds,
   spanKey,
   type TraceNames,
@@ -30,7 +32,7 @@ import type {
   TimeRange,
 } from '../domain/query/query.ts';
 import { isFound, runWords } from '../domain/query/search-words.ts';
-import { Deletions, deletionAt, Tombstones } from '../domain/retention/deletion.ts';
+import { type Deletion, Deletions, deletionAt, Tombstones } from '../domain/retention/deletion.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, projectSummaries, sortValueOf } from '../domain/run-values.ts';
 import type {
@@ -79,6 +81,9 @@ const SLACK = 0.05;
 /** Maximum number of ids of deleted traces in a tenant. The same limit applies to runs without a `trace_id`. */
 const REMOVED_MAX = 100_000;
 
+/** The ids of changed traces in change messages, each with the id under which the trace is stored. */
+type Touched = Map<string, string>;
+
 type ProjectsByTrace = ReadonlyMap<string, readonly string[]>;
 
 /** A trace, and its runs in the order of their arrival. */
@@ -90,7 +95,7 @@ interface MemoryTrace extends KnownTrace {
 }
 
 class MemoryRun extends AssembledRun {
-  readonly trace: MemoryTrace;
+  trace: MemoryTrace;
 
   constructor(id: string, n: number, trace: MemoryTrace) {
     super(id, n);
@@ -101,6 +106,8 @@ class MemoryRun extends AssembledRun {
 
 class Tenant implements TraceNames<MemoryTrace> {
   readonly runs = new Map<string, MemoryRun>();
+  /** The runs whose trace is not known yet (see `isProvisional`), by the id of the parent. */
+  readonly #waiting = new Map<string, Set<MemoryRun>>();
   /** The traces by their names, in the order in which their first run arrived. */
   readonly #traces = new Map<string, MemoryTrace>();
   /** Maps the id of a token or a run to the latest time at which the token, or the tokens of the run, were revoked. */
@@ -111,20 +118,37 @@ class Tenant implements TraceNames<MemoryTrace> {
     return new Set(this.#traces.values());
   }
 
-  /** Returns the traces with these ids, which are one of the names of each. */
-  tracesWith(ids: Iterable<string>): MemoryTrace[] {
-    return [...new Set(ids)].flatMap((id) => {
-      const trace = this.#traces.get(id);
-      return trace?.id === id ? [trace] : [];
-    });
-  }
-
   ofRun(id: string): MemoryTrace | undefined {
     return this.runs.get(id)?.trace;
   }
 
   named(name: string): MemoryTrace | undefined {
     return this.#traces.get(name);
+  }
+
+  /** Moves the runs of provisional traces to the traces of the parents that have arrived. Returns the ids of the former. */
+  join(received: Iterable<MemoryRun>): string[] {
+    const joined: string[] = [];
+    for (const arrived of received) {
+      const { parentId } = arrived.identity;
+      if (parentId !== undefined && isProvisional(arrived, arrived.trace)) {
+        this.#waiting.set(parentId, (this.#waiting.get(parentId) ?? new Set()).add(arrived));
+      }
+      for (const run of [arrived, ...(this.#waiting.get(arrived.id) ?? [])]) {
+        const { trace: from, identity } = run;
+        const parent = this.runs.get(identity.parentId ?? '');
+        if (parent === undefined || parent.trace === from || !isProvisional(run, from)) continue;
+        if (!mayJoin(run.fields, parent.projects)) continue;
+        for (const moved of from.runs) {
+          moved.trace = parent.trace;
+          parent.trace.runs.add(moved);
+        }
+        for (const name of from.names) this.setName(parent.trace, name, false);
+        this.#waiting.get(parent.id)?.delete(run);
+        joined.push(from.id);
+      }
+    }
+    return joined;
   }
 
   create(id: string, isNamed: boolean): MemoryTrace {
@@ -140,7 +164,10 @@ class Tenant implements TraceNames<MemoryTrace> {
   }
 
   delete({ names, runs }: MemoryTrace): void {
-    for (const { id } of runs) this.runs.delete(id);
+    for (const run of runs) {
+      this.runs.delete(run.id);
+      this.#waiting.get(run.identity.parentId ?? '')?.delete(run);
+    }
     for (const name of names) this.#traces.delete(name);
   }
 }
@@ -175,17 +202,21 @@ export class MemoryStore implements Store {
     const projectsBefore = this.#projects(scope);
     const known = identified.flatMap(({ identity: { otelTraceId = '' } }) => tenant.named(otelTraceId) ?? []);
     // A trace gets another id when a message names it by a `trace_id`.
-    const touched = new Set(known.map(({ id }) => id));
+    const touched: Touched = new Map(known.map(({ id }) => [id, id]));
+    this.#addShownIds(scope, touched);
     const traces = tombstones.decideTraces(identitiesIn(identified), tenant);
     const operations = messages.filter(({ id }) => traces.has(id));
+    const received = new Set<MemoryRun>();
     for (const operation of operations) {
       const { id } = operation;
       const run = runs.get(id) ?? new MemoryRun(id, ++this.#lastN, traces.get(id) as MemoryTrace);
       runs.set(id, run);
       run.take(operation);
-      touched.add(run.trace.id);
+      received.add(run);
     }
-    this.#remove(scope, this.#covered(scope, this.#deletions, touched));
+    const changed = [...tenant.join(received), ...[...received].map(({ trace }) => trace.id)];
+    for (const id of changed) touched.set(id, id);
+    this.#remove(scope, this.#covered(scope, this.#deletions, touched.keys()));
     const stored = operations.filter(({ id }) => runs.has(id));
     this.#report(scope, touched, projectsBefore);
     return messages.length - stored.length;
@@ -351,12 +382,12 @@ export class MemoryStore implements Store {
     const run = runs.get(feedback.run_id);
     if (run === undefined) return false;
     run.addFeedback(feedback);
-    this.#report(scope, new Set([run.trace.id]));
+    this.#report(scope, new Map([[run.trace.id, run.trace.id]]));
     return true;
   }
 
   async feedback(scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
-    const traces = this.#tenant(scope).tracesWith(traceIds);
+    const traces = this.#tracesWith(scope, traceIds);
     const runs = traces.flatMap((trace) => [...trace.runs].filter((run) => run.feedback.size > 0));
     const given = runs.filter(({ id }) => this.#find(scope, id) !== undefined);
     const all = parseExact<Feedback[]>(exactJson(given.flatMap(({ feedback }) => [...feedback.values()])));
@@ -373,7 +404,7 @@ export class MemoryStore implements Store {
     const { runs } = this.#tenant(scope);
     const run = runs.get(run_id);
     if (!run?.removeFeedback(id)) return false;
-    this.#report(scope, new Set([run.trace.id]));
+    this.#report(scope, new Map([[run.trace.id, run.trace.id]]));
     return true;
   }
 
@@ -397,17 +428,45 @@ export class MemoryStore implements Store {
   }
 
   async removable(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
-    return countsIn(this.#covered(scope, new Deletions([deletionAt(Date.now(), scope, target)])));
+    return countsIn(this.#covered(scope, new Deletions([this.#deletionAt(scope, target)])));
   }
 
   async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
-    const deletion = deletionAt(Date.now(), scope, target);
+    const deletion = this.#deletionAt(scope, target);
     const projectsBefore = this.#projects(scope);
     const covered = this.#covered(scope, new Deletions([deletion]));
+    const touched: Touched = new Map(covered.flatMap(({ id, shownId }) => [id, shownId].map((one) => [one, id])));
     this.#deletions.add(deletion);
     this.#remove(scope, covered);
-    this.#report(scope, new Set(covered.map(({ id }) => id)), projectsBefore);
+    this.#report(scope, touched, projectsBefore);
     return countsIn(covered);
+  }
+
+  /** Returns a deletion. That of a stored trace has its stored id. */
+  #deletionAt(scope: Scope, target: DeletionTarget): Deletion {
+    const deletion = deletionAt(Date.now(), scope, target);
+    const { kind, id } = deletion.target;
+    return kind === 'trace' ? { ...deletion, target: { kind, id: this.#traceWith(scope, id)?.id ?? id } } : deletion;
+  }
+
+  /** Returns the trace that a client means by an id: one of its names, or the id with which answers show it. */
+  #traceWith(scope: Scope, id: string): MemoryTrace | undefined {
+    const tenant = this.#tenant(scope);
+    const trace = tenant.named(id) ?? tenant.ofRun(id);
+    return trace && (trace.names.has(id) || this.#shownId(trace) === id) ? trace : undefined;
+  }
+
+  #shownId({ runs, ...trace }: MemoryTrace): string {
+    return trace.isNamed ? trace.id : new AssembledTrace(trace, [...runs], this.#prices).shownId;
+  }
+
+  /** Adds the ids with which answers show the traces, if anyone listens. */
+  #addShownIds(scope: Scope, touched: Touched): void {
+    if (!this.#subscribers.tenants.has(scope.tenant)) return;
+    for (const id of [...touched.keys()]) {
+      const trace = this.#tenant(scope).named(id);
+      if (trace !== undefined) touched.set(this.#shownId(trace), id);
+    }
   }
 
   #covered(scope: Scope, deletions: Deletions, among?: Iterable<string>): AssembledTrace[] {
@@ -433,16 +492,18 @@ export class MemoryStore implements Store {
   }
 
   #traces(scope: Scope, ids?: Iterable<string>): AssembledTrace[] {
-    const tenant = this.#tenant(scope);
-    const traces = ids === undefined ? [...tenant.traces] : tenant.tracesWith(ids);
-    return traces.map(({ id, runs }) => new AssembledTrace(id, [...runs], this.#prices));
+    const traces = ids === undefined ? [...this.#tenant(scope).traces] : this.#tracesWith(scope, ids);
+    return traces.map((trace) => new AssembledTrace(trace, [...trace.runs], this.#prices));
+  }
+
+  #tracesWith(scope: Scope, ids: Iterable<string>): MemoryTrace[] {
+    return [...new Set([...ids].flatMap((id) => this.#traceWith(scope, id) ?? []))];
   }
 
   #find(scope: Scope, runId: string, isWhole = false): TracedRun | undefined {
     const run = this.#tenant(scope).runs.get(runId);
     if (run === undefined) return undefined;
-    const { id, runs } = run.trace;
-    const trace = new AssembledTrace(id, isWhole ? [...runs] : [run], this.#prices);
+    const trace = new AssembledTrace(run.trace, isWhole ? [...run.trace.runs] : [run], this.#prices);
     return trace.runs.find((traced) => traced.run === run && isInScope(scope, traced));
   }
 
@@ -467,13 +528,14 @@ export class MemoryStore implements Store {
   }
 
   /** Enforces the limits, then reports the change to subscribers. */
-  #report(scope: Scope, touched: Set<string>, projectsBefore: ProjectsByTrace = new Map()): void {
+  #report(scope: Scope, touched: Touched, projectsBefore: ProjectsByTrace = new Map()): void {
     const projects = this.#projects(scope);
+    this.#addShownIds(scope, touched);
     const forgotten = this.#forget(scope.tenant, touched);
     if (touched.size === 0) return;
-    const traces = [...touched].map((id) => ({
+    const traces = [...touched].map(([id, stored]) => ({
       id,
-      projects: [...(projectsBefore.get(id) ?? []), ...(projects.get(id) ?? [])],
+      projects: [...(projectsBefore.get(stored) ?? []), ...(projects.get(stored) ?? [])],
     }));
     this.#subscribers.report({ tenant: scope.tenant, traces, ...(forgotten && { forgotten }) });
   }
@@ -486,7 +548,7 @@ export class MemoryStore implements Store {
   }
 
   /** Deletes the oldest traces until the store is within its limits, those of the request's tenant first. */
-  #forget(tenantName: string, touched: Set<string>): StoreChange['forgotten'] {
+  #forget(tenantName: string, touched: Touched): StoreChange['forgotten'] {
     let [runsLeft, bytesLeft] = [0, 0];
     for (const { runs } of this.#tenants.values()) {
       runsLeft += runs.size;
@@ -509,7 +571,7 @@ export class MemoryStore implements Store {
         tenant.delete(trace);
         for (const { sizeBytes } of runs) bytesLeft -= sizeBytes;
         runsLeft -= runs.size;
-        if (name === tenantName) touched.add(id);
+        if (name === tenantName) touched.set(id, id);
         forgotten.runs += runs.size;
         forgotten.traces += 1;
       }

@@ -90,7 +90,11 @@ export function refuseManyAttachments(
  * When its first message arrives, a run gets the trace with the id `trace_id`, or else that of the OpenTelemetry trace in
  * `extra.metadata.otel`, that of its parent if the parent is stored, or its own. The parent is the run with the id
  * `parent_run_id`. If a run has neither `parent_run_id` nor `dotted_order`, `parent_span_id` in `extra.metadata.otel`
- * identifies a parent in the same trace.
+ * identifies a parent in the same trace. A run that names only its parent moves to the trace of the parent when the parent
+ * arrives, with the runs below it.
+ *
+ * If no message contains the `trace_id` of a trace, answers show it with the id of its root, once that has arrived. Queries
+ * accept this id and all names of the trace.
  */
 export interface IngestStore {
   /**

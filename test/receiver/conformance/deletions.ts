@@ -76,11 +76,14 @@ function selects(
   trace: SentTrace,
   at: number,
   sent: ReadonlySet<number>,
+  isStored: boolean,
 ): boolean {
   if (project !== undefined && project !== trace.project) return false;
   if (target.kind === 'trace') {
-    const isOfSpans = trace.form === 'span' || (trace.form === 'both' && !sent.has(0));
-    return sent.size > 0 && target.id === (isOfSpans ? canonicalId(otelTraceId(at)) : rootId(at));
+    const isOtelId = target.id === canonicalId(otelTraceId(at)) && trace.form !== 'named' && trace.form !== 'unnamed';
+    // Of a trace that is not stored yet, only the id under which it will be stored is known.
+    if (isOtelId) return sent.size > 0 && (isStored || trace.form === 'span' || !sent.has(0));
+    return target.id === rootId(at) && (trace.form === 'named' ? sent.size > 0 : sent.has(0));
   }
   const isSelected = {
     user: sent.has(trace.user),
@@ -103,7 +106,7 @@ export async function checkDeletions(
       const { store, restart } = openTenant(tenant);
       const sent = traces.map(() => new Set<number>());
       const dead = new Set<number>();
-      const deletions: Exclude<Step, 'restart' | { trace: number }>[] = [];
+      const deletions: [deletion: Exclude<Step, 'restart' | { trace: number }>, stored: readonly boolean[]][] = [];
       const all = traces.map((_, trace) => ({ trace, runs: 2 ** RUNS - 1 }));
       for (const step of [...steps, ...all]) {
         if (step === 'restart') await restart();
@@ -119,12 +122,15 @@ export async function checkDeletions(
             runs.map((run) => messageOf(trace, step.trace, run)),
           );
         } else {
-          deletions.push(step);
+          deletions.push([step, sent.map((runs) => runs.size > 0)]);
           const scope = { tenant, ...(step.project !== undefined && { project: step.project }) };
           await (await store()).remove(scope, step.target);
         }
         for (const [at, trace] of traces.entries()) {
-          if (deletions.some((deletion) => selects(deletion, trace, at, sent[at] ?? new Set()))) dead.add(at);
+          const isSelected = deletions.some(([deletion, stored]) =>
+            selects(deletion, trace, at, sent[at] ?? new Set(), stored[at] === true),
+          );
+          if (isSelected) dead.add(at);
         }
         const kept = sent.flatMap((runs, at) => (dead.has(at) ? [] : [...runs].map((run) => id(10 * at + run))));
         const stored = (await runsOf(await store(), {}, { tenant })).map((run) => run.id);

@@ -10,6 +10,7 @@ import { someRecords } from './generated.ts';
 import {
   applyEach,
   equal,
+  feedback,
   id,
   listed,
   matches,
@@ -219,6 +220,10 @@ function invalid(number: number, trace_id: string): RunOperation {
   return simple(number, { extra: { metadata: { otel: { trace_id, span_id: '00f067aa0ba902b7' } } } });
 }
 
+function withoutProject({ fields: { session_name: _, ...fields }, ...run }: RunOperation): RunOperation {
+  return { ...run, fields };
+}
+
 const trees: StoreCase[] = [
   ...table<[string, RunOperation[][], string[]]>(
     'A run without an order is placed',
@@ -234,9 +239,27 @@ const trees: StoreCase[] = [
         [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`, `1: ${order(1, 2, 3, 4)}`],
       ],
       [
-        'in a trace of its own if its parent arrives later, as all runs below it',
-        [[simple(3, { parent: 2 })], [simple(4, { parent: 3 })], [simple(2, { parent: 1 })], [simple(1)]],
-        [`1: ${order(1)}`, `2: ${order(2)}`, `3: ${order(3)}`, `3: ${order(3, 4)}`],
+        'in a trace of its own until its parent arrives, as all runs below it',
+        [[simple(3, { parent: 2 })], [simple(4, { parent: 3 })]],
+        [`3: ${order(3)}`, `3: ${order(3, 4)}`],
+      ],
+      [
+        'in the trace of a parent that arrives later, whatever that names',
+        [[simple(3, { parent: 2 })], [simple(5, { parent: 4 })], [both(2, 1)], [span(4, 2)]],
+        [`1: ${order(2)}`, `1: ${order(2, 3)}`, `1: ${order(2, 4)}`, `1: ${order(2, 4, 5)}`],
+      ],
+      [
+        'in the trace that another run has named by it before its parent arrived',
+        [[simple(3, { parent: 2 })], [simple(4, { trace_id: id(3) })], [simple(2)]],
+        [`2: ${order(2)}`, `3: ${order(3)}`, `3: ${order(4)}`],
+      ],
+      [
+        'in a trace of its own if it names another project than a parent that arrives later',
+        [
+          [simple(3, { parent: 2, session_name: 'bank' }), withoutProject(simple(4, { parent: 2 }))],
+          [simple(2, { session_id: 'desk' })],
+        ],
+        [`2: ${order(2)}`, `2: ${order(2, 4)}`, `3: ${order(3)}`],
       ],
       [
         'below a parent with an order',
@@ -245,12 +268,12 @@ const trees: StoreCase[] = [
       ],
       ['in the trace that it names', [[simple(3, { parent: 2, trace_id: id(1) })]], [`1: ${order(3)}`]],
       [
-        'in the trace of its first message',
+        'in the trace of its first message, unless the trace was not known yet',
         [
           [patch(3, {}), simple(4), post(2, { parent: 1 })],
           [simple(3, { trace_id: id(1) }), simple(4, { parent: 2 }), simple(2, { trace_id: id(9) })],
         ],
-        [`1: ${order(1, 2)}`, `3: ${order(3)}`, `4: ${order(4)}`],
+        [`1: ${order(1, 2)}`, `1: ${order(1, 2, 4)}`, `3: ${order(3)}`],
       ],
       [
         'below a parent that becomes visible later',
@@ -262,11 +285,11 @@ const trees: StoreCase[] = [
         [[simple(3, { parent: 5 }), simple(2, { parent: 1 }), simple(5, { parent: 4 }), simple(4, { parent: 3 })]],
         [`2: ${order(2)}`, `3: ${order(3)}`, `3: ${order(3, 4)}`, `3: ${order(3, 4, 5)}`],
       ],
-      ['below the run of its parent span', [[span(1)], [span(2, 1)]], [`0: ${order(1)}`, `0: ${order(1, 2)}`]],
+      ['below the run of its parent span', [[span(1)], [span(2, 1)]], [`1: ${order(1)}`, `1: ${order(1, 2)}`]],
       [
         'below the run of a parent span that arrives later',
         [[span(3, 2)], [span(1)], [span(2, 1)]],
-        [`0: ${order(1)}`, `0: ${order(1, 2)}`, `0: ${order(1, 2, 3)}`],
+        [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`],
       ],
       [
         'in the trace of its span, whichever parents are missing or follow from each other',
@@ -276,7 +299,7 @@ const trees: StoreCase[] = [
       [
         'not below a span with the same id in another trace',
         [[span(1, undefined, 9)], [span(2, 1)]],
-        [`0: ${order(2)}`, `9: ${order(1)}`],
+        [`0: ${order(2)}`, `1: ${order(1)}`],
       ],
       [
         'in the trace that another run of its OpenTelemetry trace has named before',
@@ -289,9 +312,19 @@ const trees: StoreCase[] = [
         [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 4)}`, `1: ${order(3)}`],
       ],
       [
+        'in the trace of spans whose root it names',
+        [[span(2, 1)], [span(1)], [simple(3, { parent: 2, trace_id: id(1) })]],
+        [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`],
+      ],
+      [
+        'in the trace that other runs have named by it, if it is the first span of its OpenTelemetry trace',
+        [[simple(3, { trace_id: id(1) })], [span(1)], [span(2, 1)]],
+        [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(3)}`],
+      ],
+      [
         'in one of two traces that were known before a run named both',
         [[simple(1, { trace_id: id(1) })], [span(2)], [both(3, 1)], [span(4, 3), simple(5, { trace_id: id(1) })]],
-        [`0: ${order(2)}`, `0: ${order(4)}`, `1: ${order(1)}`, `1: ${order(3)}`, `1: ${order(5)}`],
+        [`1: ${order(1)}`, `1: ${order(3)}`, `1: ${order(5)}`, `2: ${order(2)}`, `2: ${order(4)}`],
       ],
       [
         'in the trace that it names, if another has named its OpenTelemetry trace',
@@ -317,7 +350,7 @@ const trees: StoreCase[] = [
     run: async (store) => {
       await store.apply(SCOPE, [span(2, 9)]);
       await store.apply(SCOPE, [span(2), span(9), simple(3, { parent: 2 })]);
-      equal((await places(store)).sort(), [`0: ${order(2)}`, `0: ${order(2, 3)}`, `0: ${order(9)}`]);
+      equal((await places(store)).sort(), [`2: ${order(2)}`, `2: ${order(2, 3)}`, `2: ${order(9)}`]);
     },
   },
   ...table<[string, readonly RunOperation[]]>(
@@ -336,6 +369,40 @@ const trees: StoreCase[] = [
       equal([62, 63, 64, 69].map(levels), [63, 64, 64, 64]);
     },
   ),
+  {
+    title: 'A trace of spans is shown with the id of its root, and is found by that and its OpenTelemetry id',
+    run: async (store) => {
+      const received: string[] = [];
+      const stop = store.subscribe(SCOPE, ({ traceIds }) => void received.push(...traceIds));
+      const found = (traceId: number) => listed(store, { filter: `trace:${id(traceId)}` });
+      const shown = async () => [...new Set((await runsOf(store)).map((run) => numberOf(run.trace_id)))].sort();
+      await store.apply(SCOPE, [span(7, 6), span(6, 5), simple(9)]);
+      await store.addFeedback(SCOPE, feedback(7));
+      equal([await shown(), await found(0), await found(5), await found(6)], [[0, 9], [7, 6], [], []]);
+      // Of two spans without a parent, the earlier one is the root.
+      for (const root of [5, 1]) {
+        received.length = 0;
+        await store.apply(SCOPE, [span(root)]);
+        const all = (await listed(store)).filter((run) => run !== 9);
+        equal(await shown(), [root, 9]);
+        for (const name of [0, root]) {
+          equal(await found(name), all);
+          equal(await listed(store, { filter: `-trace:${id(name)}` }), [9]);
+          equal((await outlined(store, name)).length, all.length);
+          equal((await store.feedback(SCOPE, [id(name)])).length, 1);
+          equal(received.includes(id(name)), true);
+        }
+        received.length = 0;
+        await store.addFeedback(SCOPE, feedback(7));
+        equal([await shown(), received.includes(id(root))], [[root, 9], true]);
+      }
+      stop();
+      equal(await store.remove(SCOPE, { kind: 'trace', id: id(5) }), { runs: 0, traces: 0 });
+      equal(await store.remove(SCOPE, { kind: 'trace', id: id(1) }), { runs: 4, traces: 1 });
+      await store.apply(SCOPE, [span(8, 1)]);
+      equal(await listed(store), [9]);
+    },
+  },
   {
     title: 'A request may contain runs nested 10,000 levels deep, children first',
     run: async (store) => {

@@ -37,6 +37,8 @@ export function deletionAt(atMs: number, { tenant, project }: Scope, { kind, id 
 
 export interface CoveredTrace {
   readonly id: string;
+  /** The id with which answers show the trace. */
+  readonly shownId?: string;
   /** Start of the first visible run, if there is one. */
   readonly startUs: number | undefined;
   /** The threads and users of all visible runs, and the name and the id of the root's project. */
@@ -74,10 +76,11 @@ export class Deletions {
   }
 
   covers(tenant: string, trace: CoveredTrace): boolean {
-    const { id, startUs = 0 } = trace;
+    const { id, shownId = id, startUs = 0 } = trace;
     const latestMs = this.#latestMs.get(tenant) ?? 0;
-    if (startUs >= latestMs * 1_000 && !this.#latestMs.has(tenant + id)) return false;
-    const found = { trace: [id], ...trace.names() };
+    const ids = [id, shownId];
+    if (startUs >= latestMs * 1_000 && !ids.some((one) => this.#latestMs.has(tenant + one))) return false;
+    const found = { trace: ids, ...trace.names() };
     const scopes = [undefined, ...found.project];
     return DELETION_KINDS.some((kind) =>
       found[kind].some((name) =>
@@ -122,7 +125,7 @@ export class Tombstones {
         const isAlone = stored?.id === id && !stored.isNamed;
         // A late message without a name may have stored the run as a trace of its own.
         const isLate = isAlone && this.traces.has(runs.get(id)?.traceId ?? '');
-        return isLate || this.runs.has(id) ? new Tombstone('', true) : stored;
+        return isLate || this.runs.has(id) ? new Tombstone('', false) : stored;
       },
       named: (name) => {
         const isNamed = this.traces.get(name);

@@ -3,8 +3,8 @@ import { MODEL_TYPES } from '../../../run/calls/same-call.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { parseIsoTimestamp } from '../../../run/time.ts';
 import { addCost, type PriceList } from '../cost/prices.ts';
-import type { Feedback, FeedbackFigures } from '../feedback.ts';
-import { ageOf, type FieldAges, type Identity, identityOf, withRecord } from '../identity.ts';
+import { type Feedback, figuresOf } from '../feedback.ts';
+import { ageOf, type FieldAges, type Identity, identityOf, type KnownTrace, withRecord } from '../identity.ts';
 import type { Scope } from '../query/query.ts';
 import type { CoveredTrace } from '../retention/deletion.ts';
 import type { RunFields, RunOperation } from '../run-message.ts';
@@ -84,10 +84,10 @@ export class AssembledRun {
     return isRemoved;
   }
 
-  /** Returns the summary without costs, or undefined if the run is not visible. */
-  summaryIn(traceId: string): RunSummary | undefined {
-    this.#summary ??= summaryOf(this.id, traceId, this.fields, this.facts);
-    return this.#summary && { ...this.#summary, trace_id: traceId };
+  /** Returns the summary without the trace and costs, or undefined if the run is not visible. */
+  summary(): RunSummary | undefined {
+    this.#summary ??= summaryOf(this.id, '', this.fields, this.facts);
+    return this.#summary && { ...this.#summary };
   }
 
   /** The name and the id of the project. Empty until the run is visible. */
@@ -148,7 +148,14 @@ export interface TracedRun extends TreeNode, FilteredRun, ComparedRun, Summarize
 }
 
 export class AssembledTrace implements CoveredTrace {
+  /** The id under which the trace is stored. */
   readonly id: string;
+  /**
+   * The `trace_id` of the trace in answers: the `trace_id` of its messages, or else the id of its root. Before the root
+   * arrives, the stored id, which is then that of OpenTelemetry.
+   */
+  readonly shownId: string;
+  readonly ids: readonly string[];
   /** All runs, including those that are not visible yet. */
   readonly members: readonly AssembledRun[];
   readonly runs: readonly TracedRun[];
@@ -162,7 +169,8 @@ export class AssembledTrace implements CoveredTrace {
   readonly #idsAboveUsage = new Set<string>();
   readonly #repeatedCalls: ReadonlyMap<string, RepeatedCall>;
 
-  constructor(id: string, runs: readonly AssembledRun[], prices: PriceList) {
+  constructor(known: KnownTrace & { names?: Iterable<string> }, runs: readonly AssembledRun[], prices: PriceList) {
+    const { id, isNamed, names = [] } = known;
     this.id = id;
     this.members = runs;
     this.#parentIds = parentIdsOf(runs);
@@ -172,7 +180,10 @@ export class AssembledTrace implements CoveredTrace {
       earliest(this.runs.filter(({ run }) => !run.namesParent)) ??
       earliest(this.runs.filter((run) => !has(run, RunFlag.INTERNAL))) ??
       earliest(this.runs);
+    this.shownId = isNamed || this.root?.isTop !== true ? id : this.root.id;
+    this.ids = [...names, this.shownId];
     for (const { summary, parentId } of this.runs) {
+      summary.trace_id = this.shownId;
       if (summary.usage === undefined) continue;
       for (let at = parentId; at !== undefined && !this.#idsAboveUsage.has(at); at = this.#parentIds.get(at)) {
         this.#idsAboveUsage.add(at);
@@ -260,7 +271,7 @@ export class AssembledTrace implements CoveredTrace {
   #traced(run: AssembledRun, prices: PriceList): TracedRun | undefined {
     const { id, fields, facts } = run;
     const parentId = this.#parentIds.get(id);
-    const summary = run.summaryIn(this.id);
+    const summary = run.summary();
     if (summary === undefined) return undefined;
     if (parentId !== undefined) summary.parent_run_id = parentId;
     const costSource = addCost(summary, prices);
@@ -315,15 +326,6 @@ export function assembledThread(thread: string, roots: readonly TracedRun[]): Th
     inputs_preview: sorted[0]?.trace.traceFields()?.inputs_preview,
     outputs_preview: sorted.at(-1)?.trace.traceFields()?.outputs_preview,
     feedback: figuresOf(roots.flatMap(({ trace }) => trace.runs.flatMap(({ run }) => [...run.feedback.values()]))),
-  });
-}
-
-export function figuresOf(feedback: readonly Pick<Feedback, 'key' | 'score'>[]): FeedbackFigures[] {
-  return [...new Set(feedback.map(({ key }) => key))].sort().map((key) => {
-    const own = feedback.filter((one) => one.key === key);
-    const scores = own.flatMap(({ score }) => (score === undefined ? [] : [Number(score)]));
-    const average = scores.reduce((sum, score) => sum + score, 0) / scores.length;
-    return { key, count: own.length, ...(scores.length === 0 ? {} : { average_score: average }) };
   });
 }
 

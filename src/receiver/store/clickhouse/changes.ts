@@ -126,9 +126,10 @@ export class ClickHouseChanges implements ChangeFeed {
     const nowUs = this.#clock.nowUs();
     const sinceUs = this.#polledUs - OVERLAP_US;
     const rows = await this.#db.rows<Change>(
-      sql`SELECT tenant, trace, derived_us AS changed_us, ${PROJECTS} AS projects FROM runs
+      sql`SELECT tenant, name AS trace, derived_us AS changed_us, ${PROJECTS} AS projects FROM runs
+        ARRAY JOIN arrayDistinct(if(version = 0, [runs.trace], [runs.trace, group_id])) AS name
         WHERE tenant IN (${strings(tenants)}) AND derived_us > ${integer(sinceUs)} AND (is_deleted = 0 OR version = 0)
-        GROUP BY tenant, trace, derived_us ORDER BY derived_us`,
+        GROUP BY tenant, name, derived_us ORDER BY derived_us`,
     );
     this.#polledUs = nowUs;
     const later = rows.filter((row) => !this.#reported.has(keyOf(row)));

@@ -9,10 +9,11 @@ import { StoreError } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import { type ClickHouseChanges, PROJECTS } from './changes.ts';
 import type { StoreClock } from './clock.ts';
-import { type ClickHouse, integer, type Sql, sql, string, uuidParam, uuids } from './connection.ts';
+import { type ClickHouse, integer, type Sql, sql, string, uuids } from './connection.ts';
 import { type Group, type GroupKey, inGroups, versionAfter } from './groups.ts';
+import { joinGroups } from './joins.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
-import { insideOf } from './reads/conditions.ts';
+import { insideOf, ofMeantTraces } from './reads/conditions.ts';
 import { OTHERS_US } from './sweep.ts';
 
 const STEP_TRACES = 10_000;
@@ -91,7 +92,9 @@ export class ClickHouseDeletions {
 
   async delete(groups: readonly Group[], deletedUs: number): Promise<void> {
     for (const [tenant, own] of grouped(groups, (group) => group.tenant)) {
-      const traces = own.map(({ group_id, trace: { id, projects } }) => ({ id, projects, group_ids: [group_id] }));
+      const traces = own.map(({ members, trace: { shownId, projects } }) => {
+        return { id: shownId, projects, group_ids: members };
+      });
       await this.#delete(tenant, traces, deletedUs);
     }
   }
@@ -142,7 +145,12 @@ export class ClickHouseDeletions {
   /** Inserts tombstones. The names of a group find it when messages arrive later. Then hides the rows of the traces. */
   async #delete(tenant: string, traces: readonly DeletedTrace[], receivedUs: number): Promise<void> {
     const [day, kind] = [dayOfMs(receivedUs / 1_000), TOMBSTONE];
-    const groups = traces.flatMap(({ group_ids }) => group_ids);
+    const found = traces.flatMap(({ group_ids }) => group_ids.map((group_id) => ({ tenant, group_id })));
+    const wanted = new Set(found.map(({ group_id }) => group_id));
+    // Of a trace that these groups have joined since they were found, only these are deleted.
+    const groups = (await joinGroups(this.#db, receivedUs, found)).flatMap(({ group_id, members }) =>
+      wanted.has(group_id) ? members : members.filter((member) => wanted.has(member)),
+    );
     await this.#db.insert(
       'messages',
       groups.map((group_id) => ({ tenant, day, group_id, id: group_id, kind, received_us: receivedUs, fields: '{}' })),
@@ -170,7 +178,7 @@ const DELETED = sql`trace AS id, groupUniqArray(group_id) AS group_ids, ${PROJEC
 function coveredTraces({ tenant, project, target: { kind, id }, atMs }: Deletion, columns: Sql): Sql {
   const ofTenant = insideOf(tenant, { projects: [] });
   const ofTarget = (): Sql[] => {
-    if (kind === 'trace') return [sql`trace = ${uuidParam(id)}`];
+    if (kind === 'trace') return [ofMeantTraces(tenant, [id])];
     // Reading the project of every run takes less time than finding the many traces of a project, and then their runs.
     if (kind === 'project') return [];
     return [sql`trace IN (SELECT trace FROM runs FINAL WHERE ${ofTenant} AND ${sql(kind)} = ${string(id)})`];

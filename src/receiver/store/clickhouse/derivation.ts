@@ -7,7 +7,8 @@ import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { type ClickHouse, inParts, QueryLimitError } from './connection.ts';
 import type { ClickHouseDeletions } from './deletion.ts';
-import { GROUP_MESSAGES_MAX, type GroupKey, groupKeyText, type StoredGroup, stepsOf } from './groups.ts';
+import { GROUP_MESSAGES_MAX, type GroupKey, groupKeyText, keysOf, type StoredGroup, stepsOf } from './groups.ts';
+import { joinGroups } from './joins.ts';
 import { RowWriter } from './run-row.ts';
 import {
   earlierPositionUs,
@@ -160,16 +161,18 @@ export class Derivation {
   async derive(groups: readonly GroupKey[], onDerived?: (keys: readonly GroupKey[]) => void): Promise<void> {
     if (groups.length === 0) return;
     await this.#deletions.refresh();
-    for (const step of await stepsOf(this.#db, groups)) {
+    const traces = await joinGroups(this.#db, this.#clock.nowUs(), groups);
+    for (const step of await stepsOf(this.#db, traces)) {
       await this.#rows.write(step);
       const small = step.filter(({ messages }) => messages <= OTHERS_MESSAGES_MAX);
       this.#derived = [...small, ...this.#derived].slice(0, OTHERS_MAX);
       const nowMs = performance.now();
       for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
       for (const group of step) {
-        this.#pausedUntilMs.set(groupKeyText(group), nowMs + PAUSE_MS + Math.min(group.messages, GROUP_MESSAGES_MAX));
+        const untilMs = nowMs + PAUSE_MS + Math.min(group.messages, GROUP_MESSAGES_MAX);
+        for (const key of keysOf(group)) this.#pausedUntilMs.set(groupKeyText(key), untilMs);
       }
-      onDerived?.(step);
+      onDerived?.(step.flatMap(keysOf));
     }
   }
 
@@ -184,7 +187,7 @@ export class Derivation {
   /** Returns whether a group that was derived recently can be derived again or, if there is none, whether a write succeeds. */
   async #isClickHouseWorking(failing: readonly GroupKey[]): Promise<boolean> {
     const names = new Set(failing.map(groupKeyText));
-    const other = this.#derived.find((group) => !names.has(groupKeyText(group)));
+    const other = this.#derived.find((group) => !keysOf(group).some((key) => names.has(groupKeyText(key))));
     // Without another group, a short fault of all reads would look like one of these groups.
     if (this.#left.size >= LEFT_MAX || (other === undefined && this.#failures === 1)) return false;
     try {

@@ -4,10 +4,11 @@ import type { Feedback } from '../../domain/feedback.ts';
 import type { Scope } from '../../domain/query/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import { type ClickHouse, type Query, sql, string, uuidParam, uuids } from './connection.ts';
+import { type ClickHouse, type Query, sql, string, uuidParam } from './connection.ts';
 import { deleteWhere } from './deletion.ts';
 import { type Group, type GroupKey, readGroups, stepsOf } from './groups.ts';
-import { insideOf } from './reads/conditions.ts';
+import { joinedGroups } from './joins.ts';
+import { insideOf, ofMeantTraces } from './reads/conditions.ts';
 import { groupsOf, readRow } from './reads/reads.ts';
 
 /**
@@ -22,8 +23,8 @@ export async function insertFeedback(
 ): Promise<ChangedTrace | undefined> {
   const { id, run_id: runId, key, score } = feedback;
   const found = await groupOfRun(db, tenant, runId);
-  if (found === undefined) return undefined;
-  const { group_id, trace } = found;
+  const group_id = found?.merged.get(runId)?.group_id;
+  if (found === undefined || group_id === undefined) return undefined;
   const ofRun = sql`tenant = ${string(tenant)} AND group_id = ${uuidParam(group_id)} AND run = ${uuidParam(runId)}`;
   const select = sql`SELECT created_at, n FROM feedback FINAL WHERE ${ofRun} AND id = ${string(id)}`;
   const [earlier] = await db.rows<{ created_at: string; n: number }>(select);
@@ -43,14 +44,14 @@ export async function insertFeedback(
       changed_us: changedUs,
     },
   ]);
-  return trace;
+  return { id: found.trace.shownId, projects: found.trace.projects };
 }
 
 export const readFeedback: Query<'feedback'> = async (db, scope, traceIds) => {
   if (traceIds.length === 0) return [];
   const { tenant, project } = scope;
   const inScope = insideOf(tenant, { projects: project === undefined ? [] : [project] });
-  const visible = sql`FROM runs FINAL WHERE ${inScope} AND trace IN (${uuids(traceIds)})`;
+  const visible = sql`FROM runs FINAL WHERE ${inScope} AND ${ofMeantTraces(tenant, traceIds)}`;
   const rows = await db.rows<{ json: string }>(
     sql`SELECT json FROM feedback FINAL WHERE tenant = ${string(tenant)}
       AND group_id IN (SELECT group_id ${visible}) AND run IN (SELECT id ${visible}) ORDER BY created_at, n`,
@@ -80,13 +81,13 @@ export async function removeFeedback(
   const isFound = (await db.rows(sql`SELECT 1 FROM feedback WHERE ${where} LIMIT 1`)).length > 0;
   if (group === undefined || !isFound) return undefined;
   await deleteWhere(db, 'feedback', where, 'now');
-  return group.trace;
+  return { id: group.trace.shownId, projects: group.trace.projects };
 }
 
 /** Returns the group of a run, or undefined if the run is unknown. Its row may not be derived yet. */
 async function groupOfRun(db: ClickHouse, tenant: string, runId: string): Promise<Group | undefined> {
   const keys = (await groupsOf(db, tenant, runId)).map((group_id): GroupKey => ({ tenant, group_id }));
-  for (const step of await stepsOf(db, keys)) {
+  for (const step of await stepsOf(db, await joinedGroups(db, keys))) {
     for await (const group of readGroups(db, step, NO_PRICES)) {
       if (group.trace.members.some(({ id }) => id === runId)) return group;
     }

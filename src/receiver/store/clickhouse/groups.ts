@@ -6,16 +6,21 @@ import { AssembledTrace } from '../../domain/trace/assemble.ts';
 import { all } from '../../filter/sql.ts';
 import { type ClickHouse, integer, type Param, QueryLimitError, type Sql, sql, uuidParam } from './connection.ts';
 import { type GroupRun, MESSAGE_COLUMNS, type MessageRow, mergedRun, TOMBSTONE } from './messages.ts';
-import { keysIn } from './places.ts';
+import { inKeys } from './places.ts';
 
-/** The messages of a trace. */
+/** Messages of a trace, usually all of them. */
 export interface GroupKey {
   readonly tenant: string;
   readonly group_id: string;
 }
 
+/** All groups of a trace, see joins.ts. The key is that of the first one. */
+export interface JoinedGroups extends GroupKey {
+  readonly members: readonly string[];
+}
+
 /** The runs of a trace, merged from all stored messages. */
-export interface Group extends GroupKey {
+export interface Group extends JoinedGroups {
   /** The trace. Has no runs if it is deleted. */
   readonly trace: AssembledTrace;
   /** All runs by id, including deleted runs. */
@@ -31,19 +36,29 @@ const READ_MESSAGES = 20_000;
 /** Maximum number of messages of a group. Larger groups are not read. */
 export const GROUP_MESSAGES_MAX = 200_000;
 
-export interface StoredGroup extends GroupKey {
+export interface StoredGroup extends JoinedGroups {
   readonly messages: number;
   readonly seenUs: number;
 }
 
-/** Returns steps of at most 20,000 messages, or of one larger group. Omits groups without messages. */
-export async function stepsOf(db: ClickHouse, keys: readonly GroupKey[]): Promise<StoredGroup[][]> {
-  if (keys.length === 0) return [];
-  const found = await db.rows<StoredGroup>(
+/** Returns steps of at most 20,000 messages, or of one larger trace. Omits traces without messages. */
+export async function stepsOf(db: ClickHouse, traces: readonly JoinedGroups[]): Promise<StoredGroup[][]> {
+  if (traces.length === 0) return [];
+  const rows = await db.rows<GroupKey & Pick<StoredGroup, 'messages' | 'seenUs'>>(
     sql`SELECT tenant, group_id, count() AS messages, max(received_us) AS seenUs FROM messages
-      WHERE ${inGroups(keys)} GROUP BY tenant, group_id`,
+      WHERE ${inGroups(traces.flatMap(keysOf))} GROUP BY tenant, group_id`,
   );
+  const stored = new Map(rows.map((row) => [groupKeyText(row), row]));
+  const found = traces.flatMap((trace) => {
+    const own = keysOf(trace).flatMap((key) => stored.get(groupKeyText(key)) ?? []);
+    const messages = own.reduce((sum, row) => sum + row.messages, 0);
+    return messages === 0 ? [] : [{ ...trace, messages, seenUs: Math.max(...own.map(({ seenUs }) => seenUs)) }];
+  });
   return cut(found);
+}
+
+export function keysOf({ tenant, members }: JoinedGroups): GroupKey[] {
+  return members.map((group_id) => ({ tenant, group_id }));
 }
 
 function cut(groups: readonly StoredGroup[]): StoredGroup[][] {
@@ -73,11 +88,12 @@ export async function* readGroups(
     yield await groupOf(first, slicesOf(db, first), prices);
     return;
   }
-  const groups = new Map(step.map((group) => [groupKeyText(group), group]));
-  const byGroup = grouped(await readRows(db, inGroups(step)), groupKeyText);
-  for await (const [key, own] of inTurns(byGroup)) {
-    byGroup.delete(key);
-    yield await groupOf(groups.get(key) ?? first, [own], prices);
+  const groups = new Map(step.flatMap((group) => keysOf(group).map((key) => [groupKeyText(key), group])));
+  const rows = await readRows(db, inGroups(step.flatMap(keysOf)));
+  const byGroup = grouped(rows, (row) => groups.get(groupKeyText(row)) ?? first);
+  for await (const [group, own] of inTurns(byGroup)) {
+    byGroup.delete(group);
+    yield await groupOf(group, [own], prices);
   }
 }
 
@@ -109,19 +125,21 @@ const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
 
 type GroupRow = MessageRow & GroupKey;
 
-export function inGroups(keys: readonly GroupKey[]): Sql {
-  const [tenants, ids] = [keys.map(({ tenant }) => tenant), keys.map(({ group_id }) => group_id)];
-  return sql`(tenant, toUInt128(group_id)) IN ${keysIn(tenants, ids)}`;
+export function inGroups(keys: readonly GroupKey[], column: 'group_id' | 'id' = 'group_id'): Sql {
+  return inKeys(
+    keys.map(({ tenant, group_id: id }) => ({ tenant, id })),
+    column,
+  );
 }
 
-async function readRows(db: ClickHouse, where: Sql): Promise<GroupRow[]> {
+export async function readRows(db: ClickHouse, where: Sql): Promise<GroupRow[]> {
   return await db.rows<GroupRow>(sql`SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${where}`);
 }
 
 /** Reads the messages of a group. Each slice contains all messages of its runs. */
 async function* slicesOf(db: ClickHouse, group: StoredGroup): AsyncGenerator<GroupRow[]> {
   // Messages that arrive in the meantime belong to the next derivation.
-  const stored = sql`${inGroups([group])} AND received_us <= ${integer(group.seenUs)}`;
+  const stored = sql`${inGroups(keysOf(group))} AND received_us <= ${integer(group.seenUs)}`;
   const ends = await db.rows<{ id: string }>(
     sql`SELECT DISTINCT id FROM (
         SELECT id, row_number() OVER (ORDER BY toUInt128(id)) AS position FROM messages WHERE ${stored})
@@ -143,18 +161,19 @@ export function groupKeyText({ tenant, group_id }: GroupKey): string {
 
 /** Builds a group from its messages. A slice contains all messages of its runs. */
 async function groupOf(
-  { tenant, group_id }: GroupKey,
+  { tenant, group_id, members }: JoinedGroups,
   slices: AsyncIterable<GroupRow[]> | Iterable<GroupRow[]>,
   prices: PriceList,
 ): Promise<Group> {
   const found: [id: string, run: GroupRun][] = [];
-  let [messages, seenUs, isDeleted] = [0, 0, false];
+  const deleted = new Set<string>();
+  let [messages, seenUs] = [0, 0];
   for await (const rows of slices) {
     messages += rows.length;
     rows.sort((a, b) => a.received_us - b.received_us);
     for await (const [id, own] of inTurns(grouped(rows, (row) => row.id))) {
       for (const row of own) {
-        isDeleted ||= row.kind === TOMBSTONE;
+        if (row.kind === TOMBSTONE) deleted.add(row.group_id);
         seenUs = Math.max(seenUs, row.received_us);
       }
       const sent = own.filter(({ kind }) => kind !== TOMBSTONE);
@@ -162,10 +181,13 @@ async function groupOf(
     }
   }
   const merged = new Map(found.sort(([, a], [, b]) => a.run.n - b.run.n));
-  const received = [...merged.values()].map(({ run }) => run);
-  const id = received.find(({ fields }) => fields.trace_id !== undefined)?.fields.trace_id ?? group_id;
-  const trace = new AssembledTrace(id, isDeleted ? [] : received, prices);
-  return { tenant, group_id, trace, merged, seenUs, version: versionOf(seenUs, messages) };
+  const kept = [...merged.values()].filter((one) => !deleted.has(group_id) && !deleted.has(one.group_id));
+  const received = kept.map(({ run }) => run);
+  // The name of a group that has joined this one is another name of the trace.
+  const named = received.find(({ id, fields }) => fields.trace_id && merged.get(id)?.group_id === group_id);
+  const known = { id: named?.fields.trace_id ?? group_id, isNamed: named !== undefined };
+  const trace = new AssembledTrace(known, received, prices);
+  return { tenant, group_id, members, trace, merged, seenUs, version: versionOf(seenUs, messages) };
 }
 
 const MESSAGES_MAX = 2 ** 22;

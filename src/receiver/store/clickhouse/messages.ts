@@ -118,6 +118,7 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
 
 /** A run of a group, merged from its messages. */
 export interface GroupRun {
+  readonly group_id: string;
   readonly run: AssembledRun;
   readonly startsUs: ReadonlySet<number>;
   readonly latestUs: number;
@@ -139,7 +140,7 @@ export function mergedRun(id: string, rows: readonly MessageRow[]): GroupRun {
     .reduce((sum: StoredFacts, row) => Object.assign(sum, JSON.parse(row.facts)), {});
   run.facts = factsIn(facts);
   run.identity = identityOf(run.fields);
-  return { run, startsUs, latestUs: rows.at(-1)?.received_us ?? 0 };
+  return { group_id: rows[0]?.group_id ?? '', run, startsUs, latestUs: rows.at(-1)?.received_us ?? 0 };
 }
 
 export function payloadsIn(rows: readonly PayloadRow[]): Partial<Record<PayloadField, string>> {

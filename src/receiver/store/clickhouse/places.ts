@@ -76,20 +76,24 @@ export class PlaceFinder {
     };
     for (const [id, { traceId, otelTraceId, parentId = id }] of runs) {
       for (const run of [id, parentId]) isKnown(run, 0);
+      if (traceId !== undefined) isKnown(traceId, 0);
       if (traceId !== undefined && isKnown(traceId, 1)) continue;
       isKnown(otelTraceId ?? id, 1);
     }
-    const tenants = [...asked].map((name) => name.slice(0, -UUID_LENGTH));
-    const rows = await this.#db.rows<StoredName>(namesIn(keysIn(tenants, [...asked].map(uuidOf))));
+    const keys = [...asked].map((name) => ({ tenant: name.slice(0, -UUID_LENGTH), id: uuidOf(name) }));
+    const rows = await readNames(this.#db, keys);
     for (const { tenant, id, is_trace, is_named, ...place } of rows)
       names.add(tenant + id, is_trace, place, is_named === 1);
     return names;
   }
 }
 
-interface StoredName extends Place {
+interface TenantId {
   readonly tenant: string;
   readonly id: string;
+}
+
+interface StoredName extends Place, TenantId {
   readonly is_trace: 0 | 1;
   readonly is_named: 0 | 1;
 }
@@ -139,19 +143,26 @@ function keyOf(name: string, isTrace: 0 | 1): string {
   return isTrace + name;
 }
 
-/** Returns a set of ids with their tenants. The conversion uses the sort key of the tables. */
-export function keysIn(tenants: readonly string[], ids: readonly string[]): Sql {
-  return sql`(SELECT arrayJoin(arrayZip(${strings(tenants)}, arrayMap(id -> toUInt128(id), ${uuids(ids)}))))`;
+/** Returns a condition that a column contains one of the ids. The conversion uses the sort key of the tables. */
+export function inKeys(keys: readonly TenantId[], column: 'id' | 'group_id' = 'id'): Sql {
+  const [tenants, ids] = [strings(keys.map(({ tenant }) => tenant)), uuids(keys.map(({ id }) => id))];
+  return sql`(tenant, toUInt128(${sql(column)})) IN
+    (SELECT arrayJoin(arrayZip(${tenants}, arrayMap(id -> toUInt128(id), ${ids}))))`;
 }
 
 /** Order of the groups that have had a name. */
 const FIRST = sql('(first_us, found.group_id)');
 
-function namesIn(keys: Sql): Sql {
+export async function readNames(db: ClickHouse, names: readonly TenantId[]): Promise<StoredName[]> {
+  return names.length === 0 ? [] : await db.rows<StoredName>(namesIn(names));
+}
+
+/** Selects the group that each name means, see `RUN_IDS`. */
+export function namesIn(names: readonly TenantId[]): Sql {
   return sql`SELECT tenant, id, is_trace, argMin(found.group_id, ${FIRST}) AS group_id,
       argMin(first_day, ${FIRST}) AS day, argMin(named, ${FIRST}) AS is_named FROM (
       SELECT tenant, id, is_trace, group_id, min(day) AS first_day, min(added_us) AS first_us, max(is_named) AS named
-      FROM run_ids WHERE (tenant, toUInt128(id)) IN ${keys} GROUP BY tenant, id, is_trace, group_id) AS found
+      FROM run_ids WHERE is_trace < 2 AND ${inKeys(names)} GROUP BY tenant, id, is_trace, group_id) AS found
     GROUP BY tenant, id, is_trace`;
 }
 

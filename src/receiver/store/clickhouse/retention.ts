@@ -106,7 +106,7 @@ async function dropPartitions(db: ClickHouse, table: string, partition: Sql, hav
   for (const { name } of rows) await dropPartition(db, table, name);
 }
 
-/** Deletes every group whose traces are all older than their project's maximum age. */
+/** Deletes the groups of every trace that is older than its project's maximum age. */
 async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, longestMs: number): Promise<void> {
   const shorter = Object.entries(ages.projectMaxAgeMs).flatMap(([tenant, projects]) =>
     Object.entries(projects).map(([project, ageMs]) => ({ tenant, project, ageMs })),
@@ -115,9 +115,9 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   const keys = strings(shorter.map(({ tenant, project }) => `${tenant}\n${project}`));
   const timesUs = integers(shorter.map(({ ageMs }) => (nowMs - ageMs) * 1_000));
   const beforeUs = sql`transform(concat(tenant, '\\n', project), ${keys}, ${timesUs}, ${integer((nowMs - ages.maxAgeMs) * 1_000)})`;
-  // `seen_us` is the arrival time of the group's latest message.
-  const ofGroup = sql`(tenant, group_id) IN (SELECT tenant, group_id FROM runs FINAL WHERE is_root = 1
-    GROUP BY tenant, group_id HAVING max(greatest(start_us, seen_us) >= ${beforeUs}) = 0)`;
+  // `seen_us` is the arrival time of the trace's latest message.
+  const ofGroup = sql`(tenant, group_id) IN (SELECT tenant, group_id FROM runs FINAL WHERE (tenant, trace) IN (
+    SELECT tenant, trace FROM runs FINAL WHERE is_root = 1 AND greatest(start_us, seen_us) < ${beforeUs}))`;
   const ofRun = sql`(tenant, run) IN (SELECT tenant, id FROM runs WHERE ${ofGroup})`;
   await deleteWhere(db, 'attachments', ofRun, 'now');
   await deleteWhere(db, 'feedback', ofRun, 'now');

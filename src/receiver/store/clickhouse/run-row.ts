@@ -77,14 +77,15 @@ function projectNamesIn({ columns: { project, session_id } }: DerivedRow): strin
  * run whose start time has changed also gets a row that deletes its previous row.
  */
 function* rowsOf(group: Group): Generator<DerivedRow> {
-  const { tenant, group_id, trace, merged, seenUs, version, isPart = false } = group;
+  const { tenant, trace, merged, seenUs, version, isPart = false } = group;
   const shownUs = new Map(trace.runs.map(({ id, startUs }) => [id, startUs] as const));
   const rowOf = (
     id: string,
     startUs: number,
     row: Pick<DerivedRow, 'trace' | 'is_deleted' | 'is_root' | 'columns'>,
   ) => ({
-    ...{ tenant, day: dayOfMs(startUs / 1_000), start_us: startUs, id, group_id, version, seen_us: seenUs },
+    ...{ tenant, day: dayOfMs(startUs / 1_000), start_us: startUs, id, version, seen_us: seenUs },
+    group_id: merged.get(id)?.group_id ?? group.group_id,
     ...{ latestUs: merged.get(id)?.latestUs ?? 0, hash: hashOf(row) },
     ...row,
   });
@@ -97,7 +98,12 @@ function* rowsOf(group: Group): Generator<DerivedRow> {
   const nested = trace.runs.filter((run) => run !== trace.root);
   for (const run of trace.root === undefined ? nested : [...nested, trace.root]) {
     const columns = { ...columnsOf(trace, run, isPart), dotted_order: orders.get(run.id) ?? '' };
-    yield rowOf(run.id, run.startUs, { trace: trace.id, is_deleted: 0, is_root: run === trace.root ? 1 : 0, columns });
+    yield rowOf(run.id, run.startUs, {
+      trace: trace.shownId,
+      is_deleted: 0,
+      is_root: run === trace.root ? 1 : 0,
+      columns,
+    });
   }
 }
 
@@ -186,13 +192,14 @@ export class RowWriter {
       let group = found;
       if (this.#deletions.covers(found)) {
         covered.push(found);
-        const trace = new AssembledTrace(found.trace.id, [], this.#prices);
+        const trace = new AssembledTrace({ id: found.trace.id, isNamed: true }, [], this.#prices);
         group = { ...found, trace, seenUs: Math.max(found.seenUs, deletedUs) };
       }
       for await (const row of inTurns(rowsOf(group))) {
         if (rows.length === INSERTED_ROWS) {
           // The sweep skips a group if any of its rows has the group's time, so only the last rows of a group have it.
-          const isOpen = (one: DerivedRow): boolean => one.tenant === group.tenant && one.group_id === group.group_id;
+          const isOpen = (one: DerivedRow): boolean =>
+            one.tenant === group.tenant && group.members.includes(one.group_id);
           await this.#deletions.delete(covered.splice(0), deletedUs);
           const early = rows.map((one) => (isOpen(one) ? { ...one, seen_us: one.seen_us - 1 } : one));
           await this.#insert(early, isRepeated);
@@ -217,7 +224,10 @@ export class RowWriter {
     const stored = await this.#storedRows(derived);
     const rows = isRepeated ? derived : derived.filter((row) => isNew(row, stored.get(rowKeyOf(row))));
     const visible = rows.filter(({ is_deleted }) => is_deleted === 0);
-    const changed = visible.map((row) => ({ ...row, projects: projectNamesIn(row) }));
+    // Listeners may know a trace by the name of a group.
+    const changed = visible.flatMap((row) =>
+      [...new Set([row.trace, row.group_id])].map((trace) => ({ ...row, trace, projects: projectNamesIn(row) })),
+    );
     await this.#changes.report(changed, (derived_us) => {
       const inserted = rows.map(({ latestUs: _, version, columns, ...row }) => ({
         ...row,

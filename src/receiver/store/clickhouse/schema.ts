@@ -129,7 +129,7 @@ SETTINGS index_granularity = 1024, min_age_to_force_merge_seconds = 21600, min_a
 /**
  * The groups that names mean: the ids of runs, and the names of traces, which are the keys of groups, `trace_id`s, and
  * OpenTelemetry trace ids. Of several groups, a name means the one that has had it first. `is_named` tells whether
- * messages with the name contain the `trace_id` of the group.
+ * messages with the name contain the `trace_id` of the group. Rows with other values of `is_trace` are those of joins.ts.
  */
 const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
   tenant LowCardinality(String),

@@ -6,6 +6,7 @@ import { StoreError } from '../store.ts';
 import type { StoreClock } from './clock.ts';
 import type { ClickHouse } from './connection.ts';
 import type { GroupKey } from './groups.ts';
+import { waitingRows } from './joins.ts';
 import { addTo, insertRowOf, type Message, messageTexts, type Place } from './messages.ts';
 import type { PlaceFinder } from './places.ts';
 import { attachmentRows, checkAttachments } from './reads/attachments.ts';
@@ -127,6 +128,7 @@ export class MessageWriter {
       groups.set(tenant + place.group_id, { tenant, group_id: place.group_id });
     }
     await this.#insertAttachments(calls, byRun);
+    await this.#db.insert('run_ids', waitingRows(places, this.#clock.nowUs()));
     const rows = await mapInTurns(places, ([message, place]) => insertRowOf(message, place, this.#clock.nowUs()));
     await this.#db.insert('messages', rows);
     this.#places.remember(places);

@@ -9,9 +9,9 @@ import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './file/database.ts';
 import { REMOVED } from './file/schema.ts';
 import type { TracePlacement } from './placement.ts';
-import { type Condition, ofProject } from './reads/lists.ts';
+import { type Condition, ofProject, ofTraces } from './reads/lists.ts';
 import { forgetNames, PROJECT_OF_RUN, type StoredTrace } from './reads/stored-trace.ts';
-import { type ProjectColumns, projectNamesIn, type RunRow } from './run-row.ts';
+import { type ProjectColumns, projectNamesIn, type RunRow, SHOWN_ID } from './run-row.ts';
 import { deleteRunsOf } from './sqlite-run.ts';
 
 /** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
@@ -35,7 +35,7 @@ export function coveredTraces(
 }
 
 function selectedRuns(connection: SqliteConnection, tenant: number, { kind, id }: Deletion['target']): Condition {
-  if (kind === 'trace') return { sql: OF_TRACE, params: [tenant, idBytes(id)] };
+  if (kind === 'trace') return ofTraces(tenant, [id]);
   if (kind !== 'project') return { sql: `${kind} = ?`, params: [id] };
   return all([{ sql: 'is_root = 1', params: [] }, ofProject(connection, tenant, id)]);
 }
@@ -148,7 +148,7 @@ export class SqliteDeletions {
     return traces;
   }
 
-  #named({ id, n: trace, roots, written }: StoredTrace) {
+  #named({ id, shownId, n: trace, roots, written }: StoredTrace) {
     const startUs = this.#connection.one<{ us: number }>(FIRST_START, trace)?.us;
     const names = () => {
       // No deletion covered the trace before the change. With the same root and start, only names that are new can matter.
@@ -158,7 +158,7 @@ export class SqliteDeletions {
       const [thread, user] = [rows.flatMap((row) => row.thread ?? []), rows.flatMap((row) => row.user ?? [])];
       return { thread, user, project: project ? projectNamesIn(project) : [] };
     };
-    return { id, startUs, names };
+    return { id, shownId, startUs, names };
   }
 
   /** Makes a trace one that is being deleted, and keeps its names. */
@@ -175,26 +175,25 @@ function deletionOf({ tenant, project, kind, id, at_ms: atMs }: StoredDeletion):
 
 /** Hides a trace that is being deleted. Its new id is random: messages with the old id create a new trace. */
 export function hideTrace(connection: SqliteConnection, counters: Counters, trace: number, seq: number): ChangedTrace {
-  const row = connection.one<{ id: Uint8Array; root: number | null }>(TRACE, trace);
+  const row = connection.one<{ shown: Uint8Array; root: number | null }>(TRACE, trace);
   counters.setRoot(row?.root, trace, undefined);
   forgetNames(connection, trace);
   connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', seq, randomBytes(16), trace);
   const projects = connection.all<ProjectColumns>(PROJECTS, trace).flatMap(projectNamesIn);
-  return { id: idText(row?.id ?? new Uint8Array()), projects };
+  return { id: idText(row?.shown ?? new Uint8Array()), projects };
 }
 
 const DELETIONS = `SELECT deletions.n AS n, tenants.n AS tenant_n, tenants.name AS tenant, project, kind, id, at_ms
   FROM deletions JOIN tenants ON tenants.n = deletions.tenant`;
 const OPEN = 'SELECT count(*) FROM deletions WHERE is_open = 1';
 const INSERT_DELETION = 'INSERT INTO deletions (tenant, project, kind, id, at_ms, is_open) VALUES (?, ?, ?, ?, ?, 1)';
-const OF_TRACE = 'trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
 const STARTED_BEFORE =
   'EXISTS (SELECT 1 FROM runs AS earlier WHERE earlier.trace = runs.trace AND earlier.start_us < ?)';
 const IS_KEPT = 'EXISTS (SELECT 1 FROM traces WHERE traces.n = runs.trace AND seq >= 0)';
 const ROOT = 'SELECT 1 FROM traces JOIN runs AS roots ON roots.n = traces.root WHERE traces.n = runs.trace';
 const PROJECTS = 'SELECT DISTINCT project, session_id FROM runs WHERE trace = ?';
 const NAMES = 'SELECT DISTINCT thread, user FROM runs WHERE trace = ? AND coalesce(thread, user) IS NOT NULL';
-const TRACE = 'SELECT id, root FROM traces WHERE n = ?';
+const TRACE = `SELECT ${SHOWN_ID} AS shown, root FROM traces WHERE n = ?`;
 const FIRST_START =
   'SELECT start_us AS us FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us LIMIT 1';
 /** Keeps the latest 2,000,000 names of deleted traces. */

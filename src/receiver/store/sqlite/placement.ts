@@ -1,12 +1,20 @@
 import type { PriceList } from '../../domain/cost/prices.ts';
-import type { TraceNames } from '../../domain/identity.ts';
+import { isProvisional, mayJoin, type TraceNames } from '../../domain/identity.ts';
 import { type ComparedRun, type RepeatedCall, repeatedCallsIn } from '../../domain/trace/repeated-calls.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './file/database.ts';
 import { IS_WAITING } from './file/schema.ts';
 import { StoredTrace } from './reads/stored-trace.ts';
-import { COUNTS_ALONE, plainColumns, type RootColumns, type RunRow, rowUsage, runAt } from './run-row.ts';
+import {
+  COUNTS_ALONE,
+  plainColumns,
+  projectNamesIn,
+  type RootColumns,
+  type RunRow,
+  rowUsage,
+  runAt,
+} from './run-row.ts';
 import { deleteRun, SqliteRun } from './sqlite-run.ts';
 
 /**
@@ -98,7 +106,7 @@ export class TracePlacement implements TraceNames<StoredTrace> {
     }
     for (const run of received) this.#link(run, bySpan);
     this.#adopt(received, bySpan);
-    const recounted = new Set<StoredTrace>();
+    const recounted = this.#join();
     for (const run of [...this.#changed]) {
       if (run.trace !== undefined && this.#hasLeftUsage(run)) recounted.add(run.trace);
       this.#spreadUsage(run);
@@ -125,7 +133,7 @@ export class TracePlacement implements TraceNames<StoredTrace> {
   #link(run: SqliteRun, bySpan: ReadonlyMap<string, SqliteRun>): void {
     const { parentId, parentSpan } = run.identity;
     run.parentId = parentId ?? this.#parentBySpan(run, bySpan)?.id;
-    const isMissing = parentId !== undefined && this.find(parentId) === undefined;
+    const isMissing = parentId !== undefined && !hasArrived(run, this.find(parentId));
     run.waitsFor = isMissing ? parentId.replaceAll('-', '') : parentSpan;
     this.#changed.add(run);
   }
@@ -151,11 +159,36 @@ export class TracePlacement implements TraceNames<StoredTrace> {
       if (child?.trace === undefined || child.isLinked || child.waitsFor === undefined) continue;
       const ofSpan = child.parentId === undefined;
       const parent = ofSpan ? bySpan.get(spanIn(child.trace, child.waitsFor)) : byId.get(child.waitsFor);
-      if (parent === undefined) continue;
+      if (parent === undefined || !hasArrived(child, parent)) continue;
       if (!ofSpan) child.waitsFor = undefined;
       child.parentId = parent.id;
       this.#changed.add(child);
     }
+  }
+
+  /** Moves the runs of provisional traces to the traces of the parents that have arrived. Returns the latter. */
+  #join(): Set<StoredTrace> {
+    const joins = new Map<StoredTrace, StoredTrace>();
+    const traceNow = (trace: StoredTrace | undefined): StoredTrace | undefined => {
+      let now = trace;
+      for (let next = now; next !== undefined; next = joins.get(next)) now = next;
+      return now;
+    };
+    for (const run of this.#changed) {
+      const from = traceNow(run.trace);
+      const into = isProvisional(run, from) ? traceNow(this.#linkedParent(run)?.trace) : undefined;
+      if (from === undefined || into === undefined || into === from) continue;
+      this.counters.setRoot(from.root, from.n, undefined);
+      into.takeOver(this.#connection, from);
+      joins.set(from, into);
+    }
+    if (joins.size === 0) return new Set();
+    for (const run of this.#runs.values()) {
+      const trace = traceNow(run.trace);
+      if (trace !== undefined && trace !== run.trace) run.moveTo(trace);
+    }
+    for (const [name, trace] of this.#traces) this.#traces.set(name, traceNow(trace) ?? trace);
+    return new Set([...joins.values()].filter((trace) => !joins.has(trace)));
   }
 
   /** Returns whether a run that was above this run may now have no descendant with usage. */
@@ -237,6 +270,12 @@ const BY_SPAN = 'SELECT id FROM runs WHERE tenant = ? AND span = ? AND +trace = 
 const WAITING = `SELECT id FROM runs WHERE tenant = ? AND waits_for IN (SELECT unhex(value) FROM json_each(?)) AND ${IS_WAITING}`;
 const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
   coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL AS has FROM runs WHERE trace = ?`;
+
+/** Returns whether a run has its parent. For a provisional trace, a parent whose trace it may not join is missing. */
+function hasArrived(run: SqliteRun, parent: SqliteRun | undefined): boolean {
+  if (parent === undefined || !isProvisional(run, run.trace)) return parent !== undefined;
+  return parent.trace === run.trace || mayJoin(run.fields, projectNamesIn(parent.shown));
+}
 
 function spanIn({ n }: StoredTrace, span: string): string {
   return `${n} ${span}`;

@@ -192,7 +192,14 @@ export type SelectedRun = RunRow & {
   readonly ages: string;
 };
 
-export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, ages, traces.id AS trace_id, traces.seq < 0 AS evicted
+/** SQL for `SummarizedRun.isTop`. */
+export const IS_TOP: string = `(parent IS NULL AND waits_for IS NULL OR flags & ${RunFlag.ENTERS})`;
+
+/** SQL for the id with which answers show a trace, see `AssembledTrace.shownId`. */
+export const SHOWN_ID: string = `coalesce((SELECT roots.id FROM runs AS roots
+    WHERE traces.is_named = 0 AND roots.n = traces.root AND ${IS_TOP}), traces.id)`;
+
+export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, ages, ${SHOWN_ID} AS trace_id, traces.seq < 0 AS evicted
   FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace`;
 
 export function runAt(connection: SqliteConnection, n: number): SelectedRun | undefined {

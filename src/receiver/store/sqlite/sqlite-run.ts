@@ -13,6 +13,7 @@ import type { StoredTrace } from './reads/stored-trace.ts';
 import {
   copyShownColumns,
   derivedColumns,
+  plainColumns,
   RUN_COLUMNS,
   type RunRow,
   rowFields,
@@ -77,6 +78,15 @@ export class SqliteRun {
     run.#storedDetails = row;
     run.#storedTags = tagsOf(run.fields);
     return run;
+  }
+
+  /** Moves the run to another trace, in which it is not the root. The rows of the trace must have been moved. */
+  moveTo(trace: StoredTrace): void {
+    this.trace = trace;
+    if (this.row === undefined) return;
+    const { thread, user, ...root } = plainColumns(this.row);
+    if (this.row.is_root === 1 && this.#shown !== undefined) this.#shown = { ...this.#shown, thread, user };
+    this.row = { ...this.row, ...root, ...(this.row.is_root === 1 && { thread, user }), trace: trace.n };
   }
 
   get isLinked(): boolean {

@@ -12,6 +12,7 @@ import {
   withinBounds,
 } from '../../../filter/sql.ts';
 import { float, integer, type Param, type Sql, sql, string, uuids } from '../connection.ts';
+import { namesIn } from '../places.ts';
 
 /** Conditions on tokens and costs apply either to the run itself or to its trace's totals. */
 type UsageOf = 'run' | 'trace';
@@ -71,7 +72,7 @@ const PARTS: Readonly<Record<TextPattern['kind'], string>> = {
 /** The comparisons that need SQL of their own. */
 const OWN: Readonly<Partial<Record<Comparison['field'], (comparison: Comparison, tenant: string) => Sql>>> = {
   run: ({ values }) => ofId('id', values),
-  trace: ({ values }) => ofId('trace', values),
+  trace: ({ values }, tenant) => ofMeantTraces(tenant, idsIn(values)),
   tag: ({ values }) => ofTexts('tags', values),
   error: ({ values }) => all([sql("error != ''"), ofText('error', values, SPELLING)]),
   meta: ofMetadata,
@@ -91,9 +92,22 @@ function ofTexts(column: string, patterns: readonly TextPattern[] | undefined): 
 }
 
 /** Returns a condition on an id column. Only whole ids match. A pattern that is not an id matches nothing. */
-function ofId(column: string, patterns: readonly TextPattern[] = []): Sql {
-  const ids = patterns.filter(({ kind, text }) => kind === 'equal' && ID.test(text)).map(({ text }) => text);
+function ofId(column: string, patterns: readonly TextPattern[] | undefined): Sql {
+  const ids = idsIn(patterns);
   return ids.length === 0 ? sql('0') : sql`${sql(column)} IN (${uuids(ids)})`;
+}
+
+function idsIn(patterns: readonly TextPattern[] = []): string[] {
+  return patterns.filter(({ kind, text }) => kind === 'equal' && ID.test(text)).map(({ text }) => text);
+}
+
+/** Returns a condition for the traces that clients mean by ids: a name of the trace, or else the id in answers. */
+export function ofMeantTraces(tenant: string, ids: readonly string[]): Sql {
+  const ofTenant = sql`tenant = ${string(tenant)}`;
+  const names = sql`SELECT id, group_id FROM (${namesIn(ids.map((id) => ({ tenant, id })))}) WHERE is_trace = 1`;
+  return sql`trace IN (SELECT trace FROM runs FINAL WHERE ${ofTenant} AND id IN (SELECT id FROM messages
+      WHERE ${ofTenant} AND toUInt128(group_id) IN (SELECT toUInt128(group_id) FROM (${names})))
+    UNION ALL SELECT arrayJoin(${uuids(ids)}) AS shown WHERE shown NOT IN (SELECT id FROM (${names})))`;
 }
 
 const ID = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/;

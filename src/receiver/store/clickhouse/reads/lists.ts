@@ -1,4 +1,4 @@
-import type { Feedback } from '../../../domain/feedback.ts';
+import { type Feedback, figuresOf } from '../../../domain/feedback.ts';
 import { grouped } from '../../../domain/grouped.ts';
 import { firstPage, PAGE_ITEMS, positionOf } from '../../../domain/query/cursor.ts';
 import type { ListQuery, Scope, SortKey, SuggestionQuery, TimeRange } from '../../../domain/query/query.ts';
@@ -6,7 +6,6 @@ import { metadataKeyOf } from '../../../domain/query/query-keys.ts';
 import { projectSummaries } from '../../../domain/run-values.ts';
 import type { RunSummary, TraceSummary } from '../../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../../domain/statistics/suggestions.ts';
-import { figuresOf } from '../../../domain/trace/assemble.ts';
 import { listedTrace, type TraceFields } from '../../../domain/trace/trace-summary.ts';
 import { ALL_RUNS, inProject, type Parsed, withinProject } from '../../../filter/run-filter.ts';
 import { all } from '../../../filter/sql.ts';

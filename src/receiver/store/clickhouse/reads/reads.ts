@@ -31,6 +31,7 @@ import {
   uuidParam,
   uuids,
 } from '../connection.ts';
+import { inTracesOf } from '../joins.ts';
 import {
   byPrecedence,
   MESSAGE_COLUMNS,
@@ -42,7 +43,7 @@ import {
   type WholeMessageRow,
 } from '../messages.ts';
 import { attachmentInfos, readAttachment } from './attachments.ts';
-import { rowCondition } from './conditions.ts';
+import { ofMeantTraces, rowCondition } from './conditions.ts';
 import { searchConditions } from './search.ts';
 
 /** Returns the groups that contain messages of a run. Usually, there is at most one. */
@@ -94,7 +95,7 @@ function nodeOf({ id, start_us, dotted_order }: Omit<PlacedRun, 'parent'>, paren
 export const readOutline: Query<'outline'> = async (db, scope, traceId) => {
   const rows = await db.rows<RunRow>(
     sql`SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
-      WHERE tenant = ${string(scope.tenant)} AND trace = ${uuidParam(traceId)} ${WITH_INDEXES}`,
+      WHERE tenant = ${string(scope.tenant)} AND ${ofMeantTraces(scope.tenant, [traceId])} ${WITH_INDEXES}`,
   );
   const runs = await mapInTurns(rows, (row) => {
     const summary = summaryIn(row);
@@ -188,9 +189,10 @@ function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payl
 
 /** Returns the feedback on the runs of these groups, in order of arrival. Includes feedback on deleted runs. */
 export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonly string[]): Promise<Feedback[]> {
-  const ids = uuids([...new Set(groups)]);
+  const ofTenant = sql`tenant = ${string(tenant)}`;
+  const inTraces = inTracesOf('group_id', ofTenant, groups);
   const rows = await db.rows<{ json: string }>(
-    sql`SELECT json FROM feedback FINAL WHERE tenant = ${string(tenant)} AND group_id IN (${ids}) ORDER BY n`,
+    sql`SELECT json FROM feedback FINAL WHERE ${ofTenant} AND ${inTraces} ORDER BY n`,
   );
   return rows.map(({ json }) => parseExact(json));
 }
@@ -291,12 +293,12 @@ interface PlacedRun extends Pick<RunRow, 'id' | 'trace' | 'group_id' | 'start_us
 
 /** Returns the matching runs of traces, in order. Omits runs that were deleted since the first query. */
 async function runsOfTraces(db: ClickHouse, { tenant }: Scope, matching: readonly MatchingTrace[]) {
-  const ofTraces = sql`tenant = ${string(tenant)} AND trace IN (${uuids(matching.map(({ trace }) => trace))})`;
+  const ofMeantTraces = sql`tenant = ${string(tenant)} AND trace IN (${uuids(matching.map(({ trace }) => trace))})`;
   // The sort key begins with the start time, so that ClickHouse reads only the part of the table between these times.
   const rows = await db.rows<PlacedRun>(
-    sql`WITH (SELECT (min(start_us), max(start_us)) FROM runs WHERE ${ofTraces}) AS times
+    sql`WITH (SELECT (min(start_us), max(start_us)) FROM runs WHERE ${ofMeantTraces}) AS times
       SELECT id, trace, group_id, start_us, dotted_order, JSONExtractString(summary, 'parent_run_id') AS parent
-      FROM runs FINAL WHERE ${ofTraces} AND start_us BETWEEN times.1 AND times.2`,
+      FROM runs FINAL WHERE ${ofMeantTraces} AND start_us BETWEEN times.1 AND times.2`,
   );
   const nodes = rows.map((row) => ({ ...nodeOf(row, row.parent), row }));
   const ordered = inOrder(nodes).map(({ run: { row }, order: dotted_order }): PlacedRun => ({ ...row, dotted_order }));

@@ -1,9 +1,9 @@
 import { definedOrNone } from '../../../../payload/fields.ts';
+import { figuresOf } from '../../../domain/feedback.ts';
 import { firstPage, PAGE_ITEMS, positionOf } from '../../../domain/query/cursor.ts';
 import type { Scope, ThreadQuery } from '../../../domain/query/query.ts';
 import type { TraceOutcome, Usage } from '../../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../../domain/summary.ts';
-import { figuresOf } from '../../../domain/trace/assemble.ts';
 import { type Turn, threadSummaryOf } from '../../../domain/trace/trace-summary.ts';
 import { ALL_RUNS, type Parsed, withinProject } from '../../../filter/run-filter.ts';
 import { all } from '../../../filter/sql.ts';

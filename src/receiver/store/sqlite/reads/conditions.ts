@@ -9,7 +9,7 @@ import { hasValue, isMatchingFeedback } from '../../../filter/match.ts';
 import type { RunFilter } from '../../../filter/run-filter.ts';
 import { all, COLUMNS, conditionOf, type Dialect, isUsage, marks, ofText, withinBounds } from '../../../filter/sql.ts';
 import { idBytes, type SqliteConnection, type SqlValue } from '../file/database.ts';
-import { type Condition, latencyUs, ofProject } from './lists.ts';
+import { type Condition, latencyUs, ofProject, ofTraces } from './lists.ts';
 import { RARE_MAX, type SqliteSearch } from './search.ts';
 
 export class SqlFilter {
@@ -97,8 +97,8 @@ export class SqlFilter {
         return { sql: `${runs}.n IN (${found})`, params: [this.#tenant, ...ids(values)], isSelective: true };
       }
       case 'trace': {
-        const traces = `SELECT n FROM traces WHERE tenant = ? AND id IN (${marks(values)})`;
-        return { sql: `${runs}.trace IN (${traces})`, params: [this.#tenant, ...ids(values)], isSelective: true };
+        const texts = values.map(({ text }) => text);
+        return { ...ofTraces(this.#tenant, texts, runs), isSelective: true };
       }
       case 'status':
         return ofStatus(`${runs}.status`, values, ['success']);

@@ -16,7 +16,7 @@ import type { Parsed } from '../../../filter/run-filter.ts';
 import { all, type Sql } from '../../../filter/sql.ts';
 import { idText, type Row, type SqliteConnection, type SqlValue } from '../file/database.ts';
 import { parsedPayloads } from '../payloads.ts';
-import { countedUsageIn, rowFields, rowUsage, runAt, type SelectedRun } from '../run-row.ts';
+import { countedUsageIn, rowFields, rowUsage, runAt, type SelectedRun, SHOWN_ID } from '../run-row.ts';
 
 export type Condition = Sql<SqlValue>;
 
@@ -35,6 +35,23 @@ export function ofProject(
 export function isSessionId(connection: SqliteConnection, tenant: number, text: string): boolean {
   const sql = 'SELECT 1 FROM runs WHERE tenant = ? AND session_id = ? AND session_id <> project LIMIT 1';
   return connection.one(sql, tenant, text) !== undefined;
+}
+
+/** Selects the keys of the traces that clients mean by ids: a name of the trace, or else the id in answers. */
+export function tracesWith(tenant: number, ids: readonly string[]): Condition {
+  const named = (table: string, n: string): string =>
+    `(SELECT ${n} FROM ${table} WHERE tenant = ${tenant} AND id = unhex(value))`;
+  const shown = `(SELECT traces.n FROM runs JOIN traces ON traces.n = runs.trace
+    WHERE runs.tenant = ${tenant} AND runs.id = unhex(value) AND ${SHOWN_ID} = runs.id)`;
+  const found = `coalesce(${named('traces', 'n')}, ${named('trace_names', 'trace')}, ${shown})`;
+  const sql = `SELECT n FROM (SELECT ${found} AS n FROM json_each(?)) WHERE n IS NOT NULL`;
+  return { sql, params: [JSON.stringify(ids.map((id) => id.replaceAll('-', '')))] };
+}
+
+/** Selects the runs of these traces, see `tracesWith`. */
+export function ofTraces(tenant: number, ids: readonly string[], runs: string = 'runs'): Condition {
+  const { sql, params } = tracesWith(tenant, ids);
+  return { sql: `${runs}.trace IN (${sql})`, params };
 }
 
 /** SQL expression for the latency of a run, or null if the run has not ended. */

@@ -37,6 +37,7 @@ import {
   suggestionsIn,
   summaryIn,
   TRACE_SORTS,
+  tracesWith,
 } from './lists.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
@@ -307,8 +308,8 @@ export class SqliteReader {
   }
 
   #trace(tenant: number, id: string): number | undefined {
-    const sql = 'SELECT n FROM traces WHERE tenant = ? AND id = ?';
-    return this.#connection.one<{ n: number }>(sql, tenant, idBytes(id))?.n;
+    const { sql, params } = tracesWith(tenant, [id]);
+    return this.#connection.one<{ n: number }>(sql, ...params)?.n;
   }
 
   /** Returns a run if the run is visible and within the scope. */

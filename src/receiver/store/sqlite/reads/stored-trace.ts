@@ -17,6 +17,7 @@ import {
   COUNTS_USAGE,
   countedUsageIn,
   evidenceIn,
+  IS_TOP,
   type ProjectColumns,
   projectNamesIn,
   type RootColumns,
@@ -45,7 +46,10 @@ export class StoredTrace implements KnownTrace {
   readonly #row: TraceRow;
   /** Sources of the calls in the trace, and the runs that they name. */
   readonly #sources: Set<string | null>;
-  readonly #earlierIds: string[] = [];
+  /** See `AssembledTrace`. */
+  shownId: string;
+  /** Earlier ids of the trace, also those with which answers showed it. */
+  readonly #otherIds: string[] = [];
   /** See `ChangedTrace`. The totals change for the project of the root too. */
   readonly #projects = new Set<string>();
   #usage: Usage | undefined;
@@ -70,6 +74,7 @@ export class StoredTrace implements KnownTrace {
 
   private constructor(row: TraceRow) {
     this.id = idText(row.id);
+    this.shownId = this.id;
     this.isNamed = row.is_named === 1;
     this.n = row.n;
     this.#row = { ...row };
@@ -80,15 +85,40 @@ export class StoredTrace implements KnownTrace {
 
   setId(connection: SqliteConnection, id: string): void {
     connection.run('UPDATE traces SET id = ?, is_named = 1 WHERE n = ?', idBytes(id), this.n);
-    if (id !== this.id) this.#earlierIds.push(this.id);
+    if (id !== this.id) this.#otherIds.push(this.id);
     this.id = id;
     this.isNamed = true;
     this.isChanged = true;
   }
 
+  /** The key of the run that is the root in the table. */
+  get root(): number | null {
+    return this.#row.root;
+  }
+
+  /** Moves the runs and the names of a trace to this one, and deletes the other trace, whose root must be a plain run. */
+  takeOver(connection: SqliteConnection, other: StoredTrace): void {
+    const rows = connection.all<RunRow>('SELECT * FROM runs WHERE trace = ?', other.n);
+    for (const table of ['runs', 'feedback', 'trace_names']) {
+      connection.run(`UPDATE ${table} SET trace = ? WHERE trace = ?`, this.n, other.n);
+    }
+    connection.run('INSERT INTO trace_names SELECT tenant, id, ? FROM traces WHERE n = ?', this.n, other.n);
+    connection.run('DELETE FROM traces WHERE n = ?', other.n);
+    for (const source of other.#sources) this.#sources.add(source);
+    this.#otherIds.push(other.id);
+    for (const row of rows) {
+      this.written.push(row);
+      this.addProjects(row);
+    }
+    this.isStale = true;
+  }
+
   /** The trace under each of its ids. */
   get changes(): ChangedTrace[] {
-    return [this.id, ...this.#earlierIds].map((id) => ({ id, projects: [...this.#projects] }));
+    return [...new Set([this.shownId, this.id, ...this.#otherIds])].map((id) => ({
+      id,
+      projects: [...this.#projects],
+    }));
   }
 
   /** Whether the trace has had calls of several sources, or calls that name a run, which may record the same call. */
@@ -143,9 +173,12 @@ export class StoredTrace implements KnownTrace {
       this.#usage = rowUsage(totals ?? {});
     }
     if (root?.n !== rootBefore) {
-      this.addProjects(connection.one<ProjectColumns>(PROJECT_OF_RUN, rootBefore));
+      const row = rootBefore === null ? undefined : connection.one<RunRow>(RUN, rootBefore);
+      this.addProjects(row);
+      this.#otherIds.push(this.#shownWith(row));
       setRoot(rootBefore, n, undefined);
     }
+    this.shownId = this.#shownWith(root);
     if (root !== undefined) {
       const shown = this.#decide(connection, root);
       if (!isShown(root, shown)) setRoot(root.n, n, shown);
@@ -186,6 +219,11 @@ export class StoredTrace implements KnownTrace {
     );
   }
 
+  /** Returns the id with which answers show the trace if a run is its root. */
+  #shownWith(root: RunRow | undefined): string {
+    return this.isNamed || root === undefined || !new SummarizedRow(root).isTop ? this.id : idText(root.id);
+  }
+
   addProjects(...rows: readonly (ProjectColumns | undefined)[]): void {
     this.isChanged = true;
     for (const row of rows) for (const name of row ? projectNamesIn(row) : []) this.#projects.add(name);
@@ -223,7 +261,6 @@ const UPDATE_TRACE = `UPDATE traces SET ${UPDATED.map((column) => `${column} = ?
 const RUN = 'SELECT * FROM runs WHERE n = ?';
 const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
 const IS_CALL = `run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')})`;
-const IS_TOP = `(parent IS NULL AND waits_for IS NULL OR flags & ${RunFlag.ENTERS})`;
 /** The order of `decidingRun`. */
 const ORDER = ['start_us', `iif(${IS_TOP}, 0, 1 + (${IS_CALL}) + (run_type = 'llm'))`, 'id'];
 /** SQL conditions for the runs that count for a field, see `DECIDES`. */
