@@ -126,8 +126,6 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000 } },
     // Vitest evaluates them for each test file, also where files share a worker.
     setupFiles: ['test/support/seeded.ts', 'test/support/restored.ts'],
-    // Keeps compiled files in node_modules/, by their content, for the next run.
-    experimental: { fsModuleCache: true },
     projects: projects(),
   },
 });
