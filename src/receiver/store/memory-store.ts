@@ -144,11 +144,17 @@ class Tenant implements TraceNames<MemoryTrace> {
           parent.trace.runs.add(moved);
         }
         for (const name of from.names) this.setName(parent.trace, name, false);
-        this.#waiting.get(parent.id)?.delete(run);
+        this.#stopWaiting(run);
         joined.push(from.id);
       }
     }
     return joined;
+  }
+
+  #stopWaiting(run: MemoryRun): void {
+    const { parentId = '' } = run.identity;
+    const waiting = this.#waiting.get(parentId);
+    if (waiting?.delete(run) && waiting.size === 0) this.#waiting.delete(parentId);
   }
 
   create(id: string, isNamed: boolean): MemoryTrace {
@@ -166,7 +172,7 @@ class Tenant implements TraceNames<MemoryTrace> {
   delete({ names, runs }: MemoryTrace): void {
     for (const run of runs) {
       this.runs.delete(run.id);
-      this.#waiting.get(run.identity.parentId ?? '')?.delete(run);
+      this.#stopWaiting(run);
     }
     for (const name of names) this.#traces.delete(name);
   }

@@ -293,12 +293,12 @@ interface PlacedRun extends Pick<RunRow, 'id' | 'trace' | 'group_id' | 'start_us
 
 /** Returns the matching runs of traces, in order. Omits runs that were deleted since the first query. */
 async function runsOfTraces(db: ClickHouse, { tenant }: Scope, matching: readonly MatchingTrace[]) {
-  const ofMeantTraces = sql`tenant = ${string(tenant)} AND trace IN (${uuids(matching.map(({ trace }) => trace))})`;
+  const ofTraces = sql`tenant = ${string(tenant)} AND trace IN (${uuids(matching.map(({ trace }) => trace))})`;
   // The sort key begins with the start time, so that ClickHouse reads only the part of the table between these times.
   const rows = await db.rows<PlacedRun>(
-    sql`WITH (SELECT (min(start_us), max(start_us)) FROM runs WHERE ${ofMeantTraces}) AS times
+    sql`WITH (SELECT (min(start_us), max(start_us)) FROM runs WHERE ${ofTraces}) AS times
       SELECT id, trace, group_id, start_us, dotted_order, JSONExtractString(summary, 'parent_run_id') AS parent
-      FROM runs FINAL WHERE ${ofMeantTraces} AND start_us BETWEEN times.1 AND times.2`,
+      FROM runs FINAL WHERE ${ofTraces} AND start_us BETWEEN times.1 AND times.2`,
   );
   const nodes = rows.map((row) => ({ ...nodeOf(row, row.parent), row }));
   const ordered = inOrder(nodes).map(({ run: { row }, order: dotted_order }): PlacedRun => ({ ...row, dotted_order }));
