@@ -51,7 +51,7 @@ export const ONLY_FOR: readonly (readonly [path: string, value: unknown, ...sour
   ['source_config.listener_config', {}, 'external_container'],
   [REPO_REF, 'main', 'git_host'],
   [GRAPH, 'graph.json', 'git_host', 'internal_source'],
-  // Both container sources have an image, because the platform's own command sets it for both.
+  // The platform's own command line sends `image_uri` for both sources.
   ['source_revision_config.image_uri', 'registry.example/shop:1', 'external_container', 'internal_container'],
   ['source_revision_config.source_tarball_path', 'shop.tar.gz', 'internal_source'],
 ];
@@ -131,9 +131,15 @@ const template = checking(CREATE, internal_template);
 const external = checking(CREATE, external_container);
 const patch = checking(PATCH, {});
 
-/** Returns the paths of fields in an object. */
-const within = (place: string, fields: string): string => fields.replace(/\S+/g, (field) => `${place}.${field}`);
-const spec = (fields: string, ...checks: readonly Check[]): Rule[] => external(within(SPEC, fields), ...checks);
+/** Returns a function for the rules of fields in an object of an `external_container` deployment. */
+const checkingIn =
+  (place: string) =>
+  (fields: string, ...checks: readonly Check[]): Rule[] =>
+    external(
+      fields.replace(/\S+/g, (field) => `${place}.${field}`),
+      ...checks,
+    );
+const spec = checkingIn(SPEC);
 
 /** A field is only for some sources: a request with the field for each other source. */
 function onlyFor([path, value, ...sources]: (typeof ONLY_FOR)[number]): Rule[] {
@@ -152,8 +158,7 @@ function beside(field: string, bound: 'at least' | 'at most', other: string): Ru
 }
 
 function mounts(list: string): Rule[] {
-  const mount = (fields: string, ...checks: readonly Check[]): Rule[] =>
-    external(within(`${list}.0`, fields), ...checks);
+  const mount = checkingIn(`${list}.0`);
   return [
     ...external(list, LIST),
     ...mount('name mountPath', NEEDED),
@@ -166,8 +171,7 @@ function mounts(list: string): Rule[] {
 }
 
 function containers(list: string): Rule[] {
-  const container = (fields: string, ...checks: readonly Check[]): Rule[] =>
-    external(within(`${list}.0`, fields), ...checks);
+  const container = checkingIn(`${list}.0`);
   const withValue = checking(CREATE, withField(external_container, `${list}.0.env.0.value`, 'high'));
   const alone: Check = ['is not beside a value', 'Cannot be used with a non-empty value', {}, null];
   return [
@@ -201,7 +205,7 @@ export const DEPLOYMENT_RULES: readonly Rule[] = [
   ...template('secrets', LIST),
   ...template('secrets.0.name secrets.0.value', NEEDED, STRING, NOT_NULL),
   ...external('secret_references', LIST),
-  ...external(within('secret_references.0', 'name secret_name secret_key'), NEEDED, STRING, NOT_NULL),
+  ...checkingIn('secret_references.0')('name secret_name secret_key', NEEDED, STRING, NOT_NULL),
   ...template('image_version', TEXT),
   ...template('deployment_tier', TIER),
   ...template('id tenant_id created_at updated_at status latest_revision_id active_revision_id', UNSETTABLE),
@@ -247,7 +251,7 @@ export const DEPLOYMENT_RULES: readonly Rule[] = [
     ...beside(`${part}cpu_limit`, 'at least', `${part}cpu`),
     ...beside(`${part}memory_limit_mb`, 'at least', `${part}memory_mb`),
   ]),
-  // A queue has the values of the server by default.
+  // The defaults of the queue are the values of the server.
   ...beside('queue_max_scale', 'at least', 'min_scale'),
   ...beside('queue_min_scale', 'at most', 'max_scale'),
   ...beside('queue_cpu_limit', 'at least', 'cpu'),

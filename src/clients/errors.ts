@@ -88,7 +88,7 @@ export class ApiError extends RunspanError {
     const body = parseJson(text) ?? text;
     const errors = validationErrorsOf(body);
     const given = errors.length > 0 ? errors.map(validationText).join('; ') : detailOf(body);
-    // A body that is the status line repeats the status.
+    // Some servers send the status line as the body: `404 Not Found`.
     const detail = given?.startsWith(`${status} `) ? given.slice(4) : given;
     const explanation = detail === undefined ? '' : ` ${cut(detail.replace(/[\p{Cc}\s]+/gu, ' ').trim(), DETAIL_MAX)}`;
     super(codeOf(status), `${requestText(request)}: ${status}${explanation}${REDIRECTS.has(status) ? ADVICE : ''}`);

@@ -102,14 +102,15 @@ export class TraceWatch {
     // If a timer is set, more runs have arrived and another check follows.
     if (watched.timer !== undefined) return;
     const progress = progressOf(runs);
-    // A trace that is now shown with the id of its root was watched by an earlier id.
+    // After its root has arrived, a trace may have the id of the root, under which it is watched from then on.
     const shown = this.#traces.get(runs[0]?.id ?? traceId);
     if (shown !== undefined && shown !== watched) {
       shown.drawn ??= watched.drawn;
       this.#traces.delete(traceId);
+      return;
     }
     // The store has deleted the trace or merged it into another trace.
-    else if (runs.length === 0) this.#traces.delete(traceId);
+    if (runs.length === 0) this.#traces.delete(traceId);
     else if (this.#isClosed || progress === 'finished') await this.#draw(traceId, runs, watched);
     else if (progress === 'ragged' && watched.checks < RAGGED_CHECKS) this.#checkLater(traceId, watched);
     else if (progress === 'ragged') await this.#draw(traceId, runs, watched);

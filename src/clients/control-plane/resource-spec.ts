@@ -45,7 +45,7 @@ export interface ResourceSpec {
   db_max_connections?: number | null;
 }
 
-/** Refers to a secret with credentials for an image registry. The secret must be in the same namespace. */
+/** A secret with the credentials of an image registry, in the namespace of the deployment. */
 export interface LocalObjectReference {
   name: string;
 }

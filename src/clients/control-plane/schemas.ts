@@ -136,8 +136,13 @@ const DB_CPU: Schema<number> = v.pipe(
   v.check((given) => given <= 0 || roundCores(given) > 0, 'Expected 0, or at least 0.1, because CPU has one decimal'),
 );
 
-/** Fields of the queue that have the value of the server's field by default. */
-export const FROM_SERVER: readonly string[] = ['queue_min_scale', 'queue_max_scale', 'queue_cpu', 'queue_memory_mb'];
+/** Fields of the queue, each with the field of the server whose value it has by default. */
+export const FROM_SERVER: Readonly<Record<string, string>> = {
+  queue_min_scale: 'min_scale',
+  queue_max_scale: 'max_scale',
+  queue_cpu: 'cpu',
+  queue_memory_mb: 'memory_mb',
+};
 
 /** Pairs of fields of which the first is at most the second. A limit that is absent is never below its request. */
 const RANGES: readonly (readonly [low: string, high: string])[] = [
@@ -150,8 +155,7 @@ const RANGES: readonly (readonly [low: string, high: string])[] = [
 ];
 
 const OF_RANGES = rule<ResourceSpec>((spec) => {
-  const fieldFor = (name: string): string =>
-    isGiven(spec[name]) || !FROM_SERVER.includes(name) ? name : name.slice('queue_'.length);
+  const fieldFor = (name: string): string => (isGiven(spec[name]) ? name : (FROM_SERVER[name] ?? name));
   const sizeOf = (name: string): number => {
     const size = typeof spec[name] === 'number' ? spec[name] : Number.NaN;
     return name.includes('cpu') ? roundCores(size) : size;

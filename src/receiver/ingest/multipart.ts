@@ -33,7 +33,8 @@ export function boundaryOf(contentType = ''): string {
 
 /**
  * Returns the parts of a multipart body in order. Throws an HTTP 400 error if the body is malformed or incomplete.
- * The preamble and the epilogue are ignored (RFC 2046, 5.1.1). Strict mode rejects other text after the last delimiter.
+ * Ignores the preamble and the epilogue (RFC 2046, 5.1.1). In strict mode, the line of the last delimiter must contain
+ * no other text.
  *
  *     preamble ␍␊--boundary␍␊ header ␍␊␍␊ bytes ␍␊--boundary␍␊ header … bytes ␍␊--boundary--␍␊ epilogue
  *

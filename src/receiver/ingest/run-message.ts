@@ -54,7 +54,7 @@ function checkPlaces({ format, kind }: RunFormat, record: object, loc: Location,
     for (const field of fields.filter(has))
       issues.add([...loc, field], 'misplaced', `Expected \`${field}\` in ${place}`);
   };
-  // A patch with these fields describes the whole run. The exporter sends it for a run that was posted while it was open.
+  // A patch with these fields contains the whole run. The exporter sends one when a run ends that it has posted before.
   const isWhole = kind === 'patch' && ['name', 'run_type', 'start_time'].every(has);
   if (format === 'multipart') {
     add('a separate part', ...PAYLOAD_FIELDS);

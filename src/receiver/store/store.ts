@@ -93,8 +93,8 @@ export function refuseManyAttachments(
  * identifies a parent in the same trace. A run that names only its parent moves to the trace of the parent when the parent
  * arrives, with the runs below it.
  *
- * If no message contains the `trace_id` of a trace, answers show it with the id of its root, once that has arrived. Queries
- * accept this id and all names of the trace.
+ * If no message contains the `trace_id` of a trace, answers contain the id of its root as `trace_id`, as soon as the root
+ * has arrived. Queries accept this id, and every other id that has named the trace.
  */
 export interface IngestStore {
   /**

@@ -86,7 +86,7 @@ export class PlatformControlPlane {
     if (deployment === undefined)
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the id of a deployment, got ${shown(deploymentId)}`);
     const { source } = deployment.resource;
-    // The latest revision may be of another source. The first one is not.
+    // A patch may have made a later revision of another source. A push builds the source of the deployment.
     const own = deployment.revisions.find(({ resource }) => resource.source === source) as PlatformRevision;
     const config = { ...own.resource.source_revision_config, repo_commit_sha: null };
     this.#checkRules(deployment.resource, source, config);

@@ -102,7 +102,7 @@ function withDefaults(given: ResourceSpec): ResourceSpec {
     if (Number.isFinite(value)) spec[field] ??= value;
   };
   for (const field of Object.keys(spec)) if (field.includes('cpu')) spec[field] = roundCores(Number(spec[field]));
-  for (const field of FROM_SERVER) set(field, spec[field.slice('queue_'.length)]);
+  for (const [field, ofServer] of Object.entries(FROM_SERVER)) set(field, spec[ofServer]);
   for (const part of ['', 'queue_', 'redis_', 'core_', 'db_']) {
     set(`${part}cpu_limit`, 2 * Number(spec[`${part}cpu`]));
     set(`${part}memory_limit_mb`, (part === 'redis_' ? 1 : 2) * Number(spec[`${part}memory_mb`]));

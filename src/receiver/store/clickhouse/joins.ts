@@ -54,12 +54,12 @@ export async function joinGroups(db: ClickHouse, nowUs: number, keys: readonly G
   const parents = added.map(({ tenant, into }) => ({ tenant, group_id: into }));
   for (const [key, join] of await readJoins(db, parents)) joins.set(key, join);
   for (const join of added) {
-    // Groups whose first runs are below each other stay apart.
+    // The parents of groups may form a circle. The join that would close it is left out.
     if (topOf(joins, join.tenant, join.into) !== join.group_id) joins.set(groupKeyText(join), join);
   }
   const rows = [...joins.values()].flatMap(({ tenant, group_id, into, day, added_us }) => {
     const top = topOf(joins, tenant, into);
-    // A join names the group at the top, so that one query finds all groups of a trace.
+    // Stored joins lead directly to the first group of the trace, so that one query finds all its groups.
     if (added_us !== undefined && top === into) return [];
     return connectingRows({ tenant, day, added_us: nowUs, is_named: 0 }, [INTO, group_id], [MEMBER, top]);
   });

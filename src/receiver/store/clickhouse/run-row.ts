@@ -224,7 +224,7 @@ export class RowWriter {
     const stored = await this.#storedRows(derived);
     const rows = isRepeated ? derived : derived.filter((row) => isNew(row, stored.get(rowKeyOf(row))));
     const visible = rows.filter(({ is_deleted }) => is_deleted === 0);
-    // Listeners may know a trace by the name of a group.
+    // A listener may have received the id of a group as the id of the trace, before the trace had another one.
     const changed = visible.flatMap((row) =>
       [...new Set([row.trace, row.group_id])].map((trace) => ({ ...row, trace, projects: projectNamesIn(row) })),
     );

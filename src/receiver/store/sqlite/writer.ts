@@ -53,7 +53,7 @@ export class SqliteWriter {
     this.#attach(accepted, placement);
     const change = this.#finish(tenant, placement);
     const covered = this.deletions.removeCovered(tenant, placement.changedTraces());
-    const stored = accepted.filter(({ id }) => !covered.has(placement.findOrCreate(id).trace));
+    const stored = accepted.filter(({ id }) => !covered.has(placement.ofRun(id)));
     return { discarded: operations.length - stored.length, change };
   }
 

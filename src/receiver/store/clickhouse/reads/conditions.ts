@@ -71,8 +71,8 @@ const PARTS: Readonly<Record<TextPattern['kind'], string>> = {
 
 /** The comparisons that need SQL of their own. */
 const OWN: Readonly<Partial<Record<Comparison['field'], (comparison: Comparison, tenant: string) => Sql>>> = {
-  run: ({ values }) => ofId('id', values),
-  trace: ({ values }, tenant) => ofMeantTraces(tenant, idsIn(values)),
+  run: ({ values }) => ofIds(values, (ids) => sql`id IN (${uuids(ids)})`),
+  trace: ({ values }, tenant) => ofIds(values, (ids) => ofMeantTraces(tenant, ids)),
   tag: ({ values }) => ofTexts('tags', values),
   error: ({ values }) => all([sql("error != ''"), ofText('error', values, SPELLING)]),
   meta: ofMetadata,
@@ -91,14 +91,11 @@ function ofTexts(column: string, patterns: readonly TextPattern[] | undefined): 
   );
 }
 
-/** Returns a condition on an id column. Only whole ids match. A pattern that is not an id matches nothing. */
-function ofId(column: string, patterns: readonly TextPattern[] | undefined): Sql {
-  const ids = idsIn(patterns);
-  return ids.length === 0 ? sql('0') : sql`${sql(column)} IN (${uuids(ids)})`;
-}
-
-function idsIn(patterns: readonly TextPattern[] = []): string[] {
-  return patterns.filter(({ kind, text }) => kind === 'equal' && ID.test(text)).map(({ text }) => text);
+/** Returns a condition on the ids among patterns. Only whole ids match. A pattern that is not an id matches nothing. */
+function ofIds(patterns: readonly TextPattern[] | undefined, conditionOn: (ids: readonly string[]) => Sql): Sql {
+  const equal = (patterns ?? []).filter(({ kind, text }) => kind === 'equal' && ID.test(text));
+  const ids = equal.map(({ text }) => text);
+  return ids.length === 0 ? sql('0') : conditionOn(ids);
 }
 
 /** Returns a condition for the traces that clients mean by ids: a name of the trace, or else the id in answers. */
