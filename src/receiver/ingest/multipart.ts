@@ -33,8 +33,7 @@ export function boundaryOf(contentType = ''): string {
 
 /**
  * Returns the parts of a multipart body in order. Throws an HTTP 400 error if the body is malformed or incomplete.
- * Ignores the preamble and the epilogue (RFC 2046, 5.1.1). In strict mode, the line of the last delimiter must contain
- * no other text.
+ * Ignores preamble and epilogue (RFC 2046, 5.1.1). In strict mode, the last delimiter must be alone on its line.
  *
  *     preamble ␍␊--boundary␍␊ header ␍␊␍␊ bytes ␍␊--boundary␍␊ header … bytes ␍␊--boundary--␍␊ epilogue
  *

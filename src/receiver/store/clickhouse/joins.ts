@@ -45,14 +45,12 @@ export function inTracesOf(column: string, tenant: Sql, groups: readonly string[
 /** Joins the groups whose parents have arrived, and returns the traces of the given groups. */
 export async function joinGroups(db: ClickHouse, nowUs: number, keys: readonly GroupKey[]): Promise<JoinedGroups[]> {
   if (keys.length === 0) return [];
-  const provisional = await provisionalGroups(db, keys);
-  const joins = await readJoins(db, [...keys, ...provisional]);
-  const added = await newJoins(
-    db,
-    provisional.filter((key) => !joins.has(groupKeyText(key))),
-  );
+  const [provisional, joins] = await Promise.all([provisionalGroups(db, keys), readJoins(db, keys)]);
+  await readJoins(db, provisional, joins);
+  const waiting = provisional.filter((key) => !joins.has(groupKeyText(key)));
+  const added = await newJoins(db, waiting);
   const parents = added.map(({ tenant, into }) => ({ tenant, group_id: into }));
-  for (const [key, join] of await readJoins(db, parents)) joins.set(key, join);
+  await readJoins(db, parents, joins);
   for (const join of added) {
     // The parents of groups may form a circle. The join that would close it is left out.
     if (topOf(joins, join.tenant, join.into) !== join.group_id) joins.set(groupKeyText(join), join);
@@ -91,9 +89,8 @@ async function provisionalGroups(db: ClickHouse, keys: readonly GroupKey[]): Pro
   );
 }
 
-/** Returns the joins of these groups, of those that they have joined, and of those that have joined them, by group. */
-async function readJoins(db: ClickHouse, keys: readonly GroupKey[]): Promise<Map<string, Join>> {
-  const joins = new Map<string, Join>();
+/** Adds the joins of these groups, of those that they have joined, and of those that have joined them, by group. */
+async function readJoins(db: ClickHouse, keys: readonly GroupKey[], joins = new Map<string, Join>()) {
   const known = new Set<string>();
   for (let asked = keys; asked.length > 0; ) {
     for (const key of asked) known.add(groupKeyText(key));

@@ -93,8 +93,7 @@ function ofTexts(column: string, patterns: readonly TextPattern[] | undefined): 
 
 /** Returns a condition on the ids among patterns. Only whole ids match. A pattern that is not an id matches nothing. */
 function ofIds(patterns: readonly TextPattern[] | undefined, conditionOn: (ids: readonly string[]) => Sql): Sql {
-  const equal = (patterns ?? []).filter(({ kind, text }) => kind === 'equal' && ID.test(text));
-  const ids = equal.map(({ text }) => text);
+  const ids = (patterns ?? []).filter(({ kind, text }) => kind === 'equal' && ID.test(text)).map(({ text }) => text);
   return ids.length === 0 ? sql('0') : conditionOn(ids);
 }
 
