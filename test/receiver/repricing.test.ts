@@ -114,24 +114,6 @@ describe('the costs of stored runs', () => {
   });
 });
 
-test('sums of costs that were deleted leave no rounding error', async () => {
-  const prices = { 'gpt-x': { input: 0.1, output: 0.2 } };
-  const store = await openLocalStore(storePath(), { ...LIMITS, ...NO_TABLE, prices });
-  const run = (index: number, usage: object, others: object = {}, start_time = START): RunOperation => {
-    const { fields, ...given } = call(index, usage);
-    return { ...given, fields: { ...fields, name: 'call', start_time, outputs: { ...fields.outputs, ...others } } };
-  };
-  const calls = Array.from({ length: 30 }, (_, at) => run(2 * at + 1, { output_tokens: 7 * at + 1 }));
-  // Statistics of several days come from counters.
-  const times = ['2026-11-18T07:00:00.000000Z', START, '2026-11-22T07:00:00.000000Z'];
-  const unpriced = times.map((time, at) => run(101 + 2 * at, {}, { service_tier: 'other' }, time));
-  await store.apply(DEFAULT_SCOPE, [...calls, ...unpriced]);
-  expect(await store.details(DEFAULT_SCOPE, id(101))).toHaveProperty('no_cost');
-  for (const one of calls) await store.remove(DEFAULT_SCOPE, { kind: 'trace', id: one.id });
-  const { total } = await store.statistics(DEFAULT_SCOPE, parsedQuery({}));
-  expect(total.usage).toEqual({ input_tokens: 3_000_000, total_tokens: 3_000_000, cached_tokens: 1_500_000 });
-});
-
 test('the savings of caching follow other prices', async () => {
   const path = storePath();
   const store = await openLocalStore(path, { ...LIMITS, ...NO_TABLE });

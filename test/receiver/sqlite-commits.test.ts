@@ -37,7 +37,7 @@ async function make({ limits = LIMITS, path = storePath(), nowMs = Date.now } = 
 
 function counts(connection: SqliteConnection): Record<string, number> {
   const ofRuns = ['runs', 'details', 'payloads', 'attachments', 'feedback', 'words', 'unindexed', 'tags'];
-  const tables = ['traces', ...ofRuns, 'counters', 'value_counters'];
+  const tables = ['traces', ...ofRuns];
   return Object.fromEntries(tables.map((table) => [table, connection.number(`SELECT count(*) FROM ${table}`)]));
 }
 
@@ -152,7 +152,6 @@ describe('the limits', () => {
     const left = connection.number('SELECT count(*) FROM runs');
     expect(left).toBeGreaterThan(10);
     expect(counts(connection)).toMatchObject({ traces: left, details: left, payloads: left });
-    expect(connection.number('SELECT sum(runs) FROM counters WHERE period = 1')).toBe(left);
     const forgotten = changes.flatMap((change) =>
       change.forgotten === undefined ? [] : change.traces.map((trace) => trace.id),
     );
@@ -221,8 +220,7 @@ describe('the limits', () => {
     await checkLeft(90_000, ['long']);
     await commits.setProjectAges({});
     await expect.poll(() => left()).toEqual([]);
-    const none = { runs: 0, traces: 0, counters: 0, value_counters: 0 };
-    await expect.poll(() => counts(connection)).toMatchObject(none);
+    await expect.poll(() => counts(connection)).toMatchObject({ runs: 0, traces: 0 });
   });
 
   test('delete everything of a trace, and the file shrinks', async () => {

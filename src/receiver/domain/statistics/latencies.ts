@@ -7,8 +7,7 @@ export const LATENCY_BUCKETS = 2_048;
 
 /**
  * Number of runs in each latency bucket, encoded as pairs of characters. The first character's code is the bucket index
- * + 1. The second character's code is a number of runs + 2. All pairs for the same bucket are added up. When a run
- * leaves a bucket, a pair with -1 runs is appended. The encoding is text, because SQLite concatenates text much faster
+ * + 1. The second character's code is a number of runs + 2. All pairs for the same bucket are added up. The encoding is text, because SQLite concatenates text much faster
  * than JavaScript reads separate rows.
  */
 export type Latencies = string;
@@ -16,19 +15,13 @@ export type Latencies = string;
 /** Maximum number of runs in a pair. Some larger numbers would become surrogate characters. */
 const PAIR_RUNS_MAX = 30_000;
 
-/** Returns the pair that adds a run, or removes it if `sign` is -1. A run that has not ended has no latency. */
-export function latenciesOf(latencyUs: number | undefined, sign: 1 | -1 = 1): Latencies {
-  return latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), sign);
+/** Returns the pair that adds a run. A run that has not ended has no latency. */
+export function latenciesOf(latencyUs: number | undefined): Latencies {
+  return latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), 1);
 }
 
-/** `runs` must be between -1 and `PAIR_RUNS_MAX`. */
 function latencyPair(bucket: number, runs: number): Latencies {
   return String.fromCharCode(bucket + 1, runs + 2);
-}
-
-/** Encodes the same latencies in as few pairs as possible. */
-export function compactLatencies(latencies: Latencies): Latencies {
-  return latenciesOfCounts(countsOf([latencies]).entries());
 }
 
 export function latenciesOfCounts(counts: Iterable<readonly [bucket: number, runs: number]>): Latencies {

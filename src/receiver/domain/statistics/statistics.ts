@@ -179,10 +179,6 @@ export class StatisticsTally {
     this.#buckets = (this.#time?.starts ?? []).map(() => new FiguresTally());
   }
 
-  isWhole(periodUs: number): boolean {
-    return this.#time?.isWhole(periodUs) ?? true;
-  }
-
   get runs(): number {
     return this.#total.runs;
   }
@@ -211,17 +207,11 @@ export class StatisticsTally {
     return this.#time?.indexOf(startUs) ?? -1;
   }
 
-  /** Returns the groups to show, largest first. `more` contains the sizes of what is not added yet. */
-  largestGroups(more: ReadonlyMap<string, GroupSize> = new Map()): string[] {
-    const sizes = new Map(more);
-    for (const [name, group] of this.#groups) {
-      const { amount = 0, runs = 0 } = sizes.get(name) ?? {};
-      sizes.set(name, { amount: amount + group.amount(this.#rankBy), runs: runs + group.runs });
-    }
-    const rankOf = ({ amount }: GroupSize): number => Math.round(amount / AMOUNT_MIN);
-    const sorted = [...sizes].sort(
-      ([a, sizeOfA], [b, sizeOfB]) =>
-        rankOf(sizeOfB) - rankOf(sizeOfA) || sizeOfB.runs - sizeOfA.runs || (a < b ? -1 : 1),
+  /** Returns the groups to show, largest first. */
+  #largestGroups(): string[] {
+    const rankOf = (group: GroupTally): number => Math.round(group.amount(this.#rankBy) / AMOUNT_MIN);
+    const sorted = [...this.#groups].sort(
+      ([a, groupA], [b, groupB]) => rankOf(groupB) - rankOf(groupA) || groupB.runs - groupA.runs || (a < b ? -1 : 1),
     );
     return sorted.slice(0, this.#groupsMax).map(([name]) => name);
   }
@@ -231,7 +221,7 @@ export class StatisticsTally {
     return {
       ...(time === undefined ? {} : { from: isoTimestamp(time.fromUs), to: isoTimestamp(time.toUs) }),
       total: this.#total.figures(),
-      groups: this.largestGroups().flatMap((name, index) => {
+      groups: this.#largestGroups().flatMap((name, index) => {
         const tally = this.#groups.get(name);
         if (tally === undefined) return [];
         const buckets = index < this.#series && { buckets: tally.buckets(this.#buckets.length) };
@@ -245,13 +235,7 @@ export class StatisticsTally {
   }
 }
 
-/** What groups are compared by: the amount of `StatisticsQuery.rankBy`, then the number of runs. */
-export interface GroupSize {
-  readonly amount: number;
-  readonly runs: number;
-}
-
-export function totalOf(rankBy: RankKey): 'runs' | 'errors' | 'total_tokens' | 'total_cost' {
+function totalOf(rankBy: RankKey): 'runs' | 'errors' | 'total_tokens' | 'total_cost' {
   return rankBy === 'runs' || rankBy === 'errors' ? rankBy : `total_${rankBy}`;
 }
 
@@ -352,7 +336,7 @@ class GroupTally extends FiguresTally {
   }
 }
 
-/** Amounts below this are 0, because counters add and subtract costs, which leaves rounding errors. */
+/** Amounts below this are 0, because sums of costs have rounding errors. */
 const AMOUNT_MIN = 1e-9;
 
 function usageIn(sums: UsageSums): { usage?: Usage; unpriced_calls?: number } {

@@ -22,7 +22,6 @@ type OffsetAt = (us: number) => number;
 
 interface BucketLimits {
   readonly countMax: number;
-  readonly stepUsMin: number | undefined;
   readonly offsetAt: OffsetAt;
 }
 
@@ -51,21 +50,16 @@ export class TimeBuckets {
     while (index > 0 && (this.starts[index] ?? 0) > startUs) index -= 1;
     return index;
   }
-
-  /** Returns whether each bucket except the first begins at a multiple of a period in UTC. */
-  isWhole(periodUs: number): boolean {
-    return this.starts.every((startUs, index) => index === 0 || startUs % periodUs === 0);
-  }
 }
 
-function shortestBuckets(fromUs: number, lengthUs: number, { countMax, stepUsMin = 0, offsetAt }: BucketLimits) {
+function shortestBuckets(fromUs: number, lengthUs: number, { countMax, offsetAt }: BucketLimits) {
   const lastUs = fromUs + lengthUs;
   // The offsets of a time zone differ by less than two days, so that all buckets that start before this time count.
   const [localFromUs, localCountedUs] = [fromUs + offsetAt(fromUs), lastUs + offsetAt(lastUs) - 2 * DAY_US];
   for (let at = 0; ; at += 1) {
     const stepUs = (STEPS_MS[at] ?? 0) * 1_000 || (at - STEPS_MS.length + 2) * DAY_US;
     // The first bucket can be shorter, and a change of the offset can lengthen a bucket by hours.
-    if (stepUs < stepUsMin || lengthUs > (countMax + 1) * stepUs) continue;
+    if (lengthUs > (countMax + 1) * stepUs) continue;
     // A range with a round time in the middle does not fit in one bucket of any length.
     const isLongest = stepUs >= lengthUs + DAY_US;
     const startsAfterFirst = Math.floor(localCountedUs / stepUs) - Math.floor(localFromUs / stepUs);
@@ -107,17 +101,16 @@ export function offsetsOf(timeZone = '0'): OffsetAt {
 /** How to calculate statistics: a query whose filter is parsed. */
 export type StatisticsPlan = Omit<StatisticsQuery, 'filter'> & {
   readonly filter: { readonly range: TimeRange };
-  readonly stepUsMin?: number;
 };
 
 /** Returns the time buckets for a query. If it has no start or end, that of the first or last run is used. */
 export function timeBucketsOf(
-  { buckets: countMax = BUCKETS, filter, stepUsMin, timeZone }: StatisticsPlan,
+  { buckets: countMax = BUCKETS, filter, timeZone }: StatisticsPlan,
   range: StartRange | undefined,
 ): TimeBuckets | undefined {
   const { fromUs, beforeUs } = filter.range;
   const from = Number.isFinite(fromUs) ? fromUs : range?.firstUs;
   const to = Number.isFinite(beforeUs) ? beforeUs : range?.lastUs;
   if (from === undefined || to === undefined) return undefined;
-  return new TimeBuckets(from, Math.max(from, to), { countMax, stepUsMin, offsetAt: offsetsOf(timeZone) });
+  return new TimeBuckets(from, Math.max(from, to), { countMax, offsetAt: offsetsOf(timeZone) });
 }

@@ -2,13 +2,12 @@ import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
 import type { PriceList } from '../../domain/cost/prices.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import type { DeletionTarget, GroupKey, Scope } from '../../domain/query/query.ts';
+import type { DeletionTarget, Scope } from '../../domain/query/query.ts';
 import type { ProjectAges } from '../../domain/retention/ages.ts';
 import { deletionAt } from '../../domain/retention/deletion.ts';
 import { RetentionTime } from '../../domain/retention/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
-import type { CountedKeys } from './counted-keys.ts';
 import { hasCode, isOfTheFile, type SqliteConnection } from './file/database.ts';
 import { type StoreOwner, setOwner } from './file/file.ts';
 import { SqliteKeys } from './keys.ts';
@@ -33,7 +32,7 @@ const DELETION_MS = 250;
 const PAUSE_MS = 10;
 /** Maximum time that an indexing step waits for a pause in writes, in milliseconds. */
 const PAUSE_WAIT_MAX_MS = 300;
-/** Duration of a step that indexes or counts runs within `BACKGROUND_DELAY_MS` after a write, in milliseconds. */
+/** Duration of a step that indexes runs within `BACKGROUND_DELAY_MS` after a write, in milliseconds. */
 const BUSY_STEP_MS = 20;
 /** Duration of an indexing step above `UNINDEXED_MAX`, because unindexed runs slow down every search. */
 const LATE_INDEX_MS = 200;
@@ -86,7 +85,7 @@ export class SqliteCommits {
     // A run that arrives while the clock is late for a moment is not older than the retention time.
     this.#writer = new SqliteWriter(connection, prices, () => Math.max(nowMs(), time.timeMs));
     this.#index = new SqliteIndex(connection);
-    this.#retention = new SqliteRetention(connection, this.#writer.counters, limits, time);
+    this.#retention = new SqliteRetention(connection, limits, time);
   }
 
   apply({ tenant }: Scope, operations: readonly EncodedOperation[]): Promise<number> {
@@ -112,10 +111,6 @@ export class SqliteCommits {
 
   revokeTokens({ tenant }: Scope, id: string, revokedMs: number): Promise<void> {
     return this.#call(() => this.#writer.revokeTokens(tenant, id, revokedMs));
-  }
-
-  countBy({ tenant }: Scope, key: GroupKey): Promise<void> {
-    return this.#call(() => this.#writer.countBy(tenant, key, this.#nowMs()));
   }
 
   useKey(id: string, usedMs: number): Promise<void> {
@@ -152,10 +147,7 @@ export class SqliteCommits {
 
   /** See `SqliteRetention.checkAge`. The owner of the store calls it once a minute. */
   checkAge(): Promise<number> {
-    return this.#call(() => {
-      this.#keys.dropUnused(this.#nowMs());
-      return this.#retention.checkAge(this.#nowMs());
-    });
+    return this.#call(() => this.#retention.checkAge(this.#nowMs()));
   }
 
   setOwner(owner: StoreOwner): Promise<void> {
@@ -201,7 +193,7 @@ export class SqliteCommits {
   }
 
   #plan(delayMs: number): void {
-    const hasWork = this.#index.waiting > 0 || this.#isDue || this.#retention.isLoose || this.#keys.isDue;
+    const hasWork = this.#index.waiting > 0 || this.#isDue || this.#retention.isLoose;
     if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStepInPause(), delayMs);
   }
 
@@ -223,8 +215,6 @@ export class SqliteCommits {
       if (isMarking && !isBehind) this.#inTransaction(() => this.#mark());
       else if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
       else if (this.#index.waiting > 0) this.#indexRuns();
-      else if (this.#keys.isDue)
-        this.#inTransaction(() => this.#keys.step(this.#usualStepMs, this.#writer.counters.fill));
       if (this.#retention.isLoose) this.#retention.shrink();
       this.#plan(this.#isPaused ? DELETION_PAUSE_MS : 0);
     } catch (error) {
@@ -248,10 +238,6 @@ export class SqliteCommits {
 
   get #usualStepMs(): number {
     return since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_STEP_MS : STEP_MS;
-  }
-
-  get #keys(): CountedKeys {
-    return this.#writer.counters.keys;
   }
 
   #mark(): void {
@@ -299,7 +285,7 @@ export class SqliteCommits {
 
   /** Runs a call, or undoes its changes if it fails. After the commit, the returned function settles the promise. */
   #settlement({ work, resolve, reject }: WaitingCall): () => void {
-    const [changes, counted] = [this.#changes.length, this.#writer.counters.pending];
+    const changes = this.#changes.length;
     this.#connection.exec('SAVEPOINT call');
     try {
       const value = work();
@@ -308,7 +294,6 @@ export class SqliteCommits {
     } catch (error) {
       if (isOfTheFile(error)) throw error;
       this.#connection.exec('ROLLBACK TO call; RELEASE call');
-      this.#writer.counters.drop(counted);
       this.#changes.length = changes;
       return () => reject(error);
     }
@@ -320,10 +305,8 @@ export class SqliteCommits {
     this.#connection.exec('BEGIN IMMEDIATE');
     try {
       work();
-      this.#writer.counters.flush();
       this.#connection.exec('COMMIT');
     } catch (error) {
-      this.#writer.counters.drop(0);
       try {
         this.#connection.exec('ROLLBACK');
       } catch {

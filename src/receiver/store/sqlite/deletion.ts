@@ -5,14 +5,13 @@ import { type Deletion, Deletions, OPEN_DELETIONS_MAX, Tombstones } from '../../
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace, TenantChange } from '../subscribers.ts';
-import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './file/database.ts';
 import { REMOVED } from './file/schema.ts';
 import type { TracePlacement } from './placement.ts';
 import { type Condition, ofProject, ofTraces } from './reads/lists.ts';
 import { forgetNames, PROJECT_OF_RUN, type StoredTrace } from './reads/stored-trace.ts';
 import { type ProjectColumns, projectNamesIn, type RunRow, SHOWN_ID } from './run-row.ts';
-import { deleteRunsOf } from './sqlite-run.ts';
+import { deleteRunsOf, setRoot } from './sqlite-run.ts';
 
 /** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
 const STEP_RUNS = 500;
@@ -74,12 +73,10 @@ interface StoredDeletion {
 /** A deletion is open until its stored traces are marked. `SqliteRetention` then deletes their runs. */
 export class SqliteDeletions {
   readonly #connection: SqliteConnection;
-  readonly #counters: Counters;
   readonly #known: Deletions;
 
-  constructor(connection: SqliteConnection, counters: Counters) {
+  constructor(connection: SqliteConnection) {
     this.#connection = connection;
-    this.#counters = counters;
     this.#known = new Deletions(connection.all<StoredDeletion>(`${DELETIONS} ORDER BY at_ms`).map(deletionOf));
   }
 
@@ -122,7 +119,7 @@ export class SqliteDeletions {
       if (!this.#known.covers(tenant, this.#named(trace))) continue;
       covered.add(trace);
       this.#mark(trace.n);
-      deleteRunsOf(this.#connection, this.#counters, trace.n, STEP_RUNS);
+      deleteRunsOf(this.#connection, trace.n, STEP_RUNS);
     }
     return covered;
   }
@@ -165,7 +162,7 @@ export class SqliteDeletions {
   #mark(trace: number): ChangedTrace {
     this.#connection.run(KEEP_NAMES, trace, trace, trace);
     this.#connection.run(LIMIT_NAMES);
-    return hideTrace(this.#connection, this.#counters, trace, REMOVED);
+    return hideTrace(this.#connection, trace, REMOVED);
   }
 }
 
@@ -174,9 +171,9 @@ function deletionOf({ tenant, project, kind, id, at_ms: atMs }: StoredDeletion):
 }
 
 /** Hides a trace that is being deleted. Its new id is random: messages with the old id create a new trace. */
-export function hideTrace(connection: SqliteConnection, counters: Counters, trace: number, seq: number): ChangedTrace {
+export function hideTrace(connection: SqliteConnection, trace: number, seq: number): ChangedTrace {
   const row = connection.one<{ shown: Uint8Array; root: number | null }>(TRACE, trace);
-  counters.setRoot(row?.root, trace, undefined);
+  setRoot(connection, row?.root, trace, undefined);
   forgetNames(connection, trace);
   connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', seq, randomBytes(16), trace);
   const projects = connection.all<ProjectColumns>(PROJECTS, trace).flatMap(projectNamesIn);

@@ -2,7 +2,6 @@ import type { PriceList } from '../../domain/cost/prices.ts';
 import { isProvisional, mayJoin, type TraceNames } from '../../domain/identity.ts';
 import { type ComparedRun, type RepeatedCall, repeatedCallsIn } from '../../domain/trace/repeated-calls.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './file/database.ts';
 import { IS_WAITING } from './file/schema.ts';
 import { StoredTrace } from './reads/stored-trace.ts';
@@ -15,14 +14,13 @@ import {
   rowUsage,
   runAt,
 } from './run-row.ts';
-import { deleteRun, SqliteRun } from './sqlite-run.ts';
+import { deleteRun, SqliteRun, setRoot } from './sqlite-run.ts';
 
 /**
  * Holds the runs and traces that a call changes. Assigns each run to its trace and its parent, even if the parent
  * arrives later. Updates the totals of each trace.
  */
 export class TracePlacement implements TraceNames<StoredTrace> {
-  readonly counters: Counters;
   readonly #connection: SqliteConnection;
   readonly #prices: PriceList;
   readonly tenant: number;
@@ -31,9 +29,8 @@ export class TracePlacement implements TraceNames<StoredTrace> {
   readonly #changed = new Set<SqliteRun>();
   readonly #written = new Map<number, RunRow>();
 
-  constructor(connection: SqliteConnection, counters: Counters, prices: PriceList, tenant: number) {
+  constructor(connection: SqliteConnection, prices: PriceList, tenant: number) {
     this.#connection = connection;
-    this.counters = counters;
     this.#prices = prices;
     this.tenant = tenant;
   }
@@ -47,7 +44,7 @@ export class TracePlacement implements TraceNames<StoredTrace> {
     if (row?.evicted === 1) {
       // The trace is being deleted, so the run is deleted now and counts as unknown. The next message for the run
       // creates it again.
-      deleteRun(this.#connection, this.counters, row.n);
+      deleteRun(this.#connection, row.n);
       return undefined;
     }
     const trace = row && this.#trace(row.trace);
@@ -178,7 +175,7 @@ export class TracePlacement implements TraceNames<StoredTrace> {
       const from = traceNow(run.trace);
       const into = isProvisional(run, from) ? traceNow(this.#linkedParent(run)?.trace) : undefined;
       if (from === undefined || into === undefined || into === from) continue;
-      this.counters.setRoot(from.root, from.n, undefined);
+      setRoot(this.#connection, from.root, from.n, undefined);
       into.takeOver(this.#connection, from);
       joins.set(from, into);
     }
@@ -212,21 +209,18 @@ export class TracePlacement implements TraceNames<StoredTrace> {
 
   #write(run: SqliteRun): void {
     const { row: before } = run;
-    const after = run.write(this.#connection, this.counters.keys);
+    const after = run.write(this.#connection);
     run.trace?.change(before, after);
-    if (before !== undefined) this.counters.add(before, -1);
-    this.counters.add(after, 1);
     this.#written.set(after.n, after);
   }
 
   /** Makes a run the root of a trace, or no root. Does nothing if the run is not in the trace. */
   #setRoot(n: number | null | undefined, trace: number, shown: RootColumns | undefined): void {
     const row = this.#written.get(n ?? -1);
-    if (row === undefined) this.counters.setRoot(n, trace, shown);
+    if (row === undefined) setRoot(this.#connection, n, trace, shown);
     else if (row.trace === trace) {
       const columns = shown ?? plainColumns(row);
       this.#connection.update('runs', row.n, row, columns);
-      // The counters read this row at the end of the transaction.
       Object.assign(row, columns);
     }
   }

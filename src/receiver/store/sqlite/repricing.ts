@@ -1,6 +1,5 @@
 import { addCost, type PriceList } from '../../domain/cost/prices.ts';
 import { factsIn, type StoredRunFacts, summaryOf, USAGE_KEYS } from '../../domain/summary.ts';
-import { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './file/database.ts';
 import { COUNTS_USAGE, rowFields, SELECT_RUNS, type SelectedRun, type UsageColumns } from './run-row.ts';
 import { factsJson } from './sqlite-run.ts';
@@ -24,12 +23,10 @@ export interface Repriced {
 /** Calculates the costs of stored runs again, in short transactions beside a receiver that writes to the file. */
 export class SqliteRepricing {
   readonly #connection: SqliteConnection;
-  readonly #counters: Counters;
   readonly #prices: PriceList;
 
   constructor(connection: SqliteConnection, prices: PriceList) {
     this.#connection = connection;
-    this.#counters = new Counters(connection);
     this.#prices = prices;
   }
 
@@ -52,7 +49,6 @@ export class SqliteRepricing {
         done.isDone = rows.length < BATCH && done.last === (rows.at(-1)?.n ?? last);
       }
       for (const trace of traces) this.#connection.run(SUM_USAGE, trace);
-      this.#counters.flush();
       this.#connection.exec('COMMIT');
     } catch (error) {
       this.#connection.exec('ROLLBACK');
@@ -76,8 +72,6 @@ export class SqliteRepricing {
     if (USAGE_KEYS.every((key) => columns[key] === row[key])) return;
     if (columns.total_cost !== row.total_cost) done.changed += 1;
     this.#connection.update('runs', row.n, row, columns);
-    this.#counters.add(row, -1);
-    this.#counters.add({ ...row, ...columns }, 1);
     traces.add(row.trace);
   }
 }

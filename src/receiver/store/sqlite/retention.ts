@@ -2,7 +2,6 @@ import type { Ages, ProjectAges } from '../../domain/retention/ages.ts';
 import { DELETIONS_MS } from '../../domain/retention/deletion.ts';
 import type { RetentionTime } from '../../domain/retention/retention-time.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import type { Counters } from './counters.ts';
 import { hideTrace } from './deletion.ts';
 import type { SqliteConnection } from './file/database.ts';
 import { EVICTED } from './file/schema.ts';
@@ -33,7 +32,6 @@ interface OldestTrace {
 /** Deletes the least recently changed traces to stay within the limits, a large trace in several steps. */
 export class SqliteRetention {
   readonly #connection: SqliteConnection;
-  readonly #counters: Counters;
   readonly #limits: Retention;
   readonly #time: RetentionTime;
   readonly #stored: SqliteRetentionTime;
@@ -42,9 +40,8 @@ export class SqliteRetention {
   /** Whether traces of a project have expired. */
   #expired = false;
 
-  constructor(connection: SqliteConnection, counters: Counters, limits: Retention, time: RetentionTime) {
+  constructor(connection: SqliteConnection, limits: Retention, time: RetentionTime) {
     this.#connection = connection;
-    this.#counters = counters;
     this.#limits = limits;
     this.#time = time;
     this.#stored = new SqliteRetentionTime(connection);
@@ -90,7 +87,7 @@ export class SqliteRetention {
     const untilMs = performance.now() + limitMs;
     for (let trace = this.#next(); trace !== undefined; ) {
       if (trace.seq >= 0) evicted.push(this.#evict(trace));
-      const runs = deleteRunsOf(this.#connection, this.#counters, trace.n, STEP_RUNS);
+      const runs = deleteRunsOf(this.#connection, trace.n, STEP_RUNS);
       if (runs < STEP_RUNS) this.#connection.run('DELETE FROM traces WHERE n = ?', trace.n);
       trace = performance.now() < untilMs ? this.#next() : undefined;
     }
@@ -113,7 +110,7 @@ export class SqliteRetention {
 
   #evict({ n, tenant }: OldestTrace): EvictedTrace {
     const runs = this.#connection.number('SELECT count(*) FROM runs WHERE trace = ?', n);
-    return { tenant, runs, ...hideTrace(this.#connection, this.#counters, n, EVICTED) };
+    return { tenant, runs, ...hideTrace(this.#connection, n, EVICTED) };
   }
 
   #next(): OldestTrace | undefined {

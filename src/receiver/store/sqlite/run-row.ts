@@ -2,8 +2,9 @@ import { exactJson, parseExact } from '../../../payload/fields.ts';
 import { MODEL_TYPES } from '../../../run/calls/same-call.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
 import { COMPARED_LENGTH_MAX } from '../../domain/comparable.ts';
-import { projectOf } from '../../domain/run-values.ts';
+import { projectOf, timesOf } from '../../domain/run-values.ts';
 import type { RunStatus, RunSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
+import { type Latencies, latenciesOf } from '../../domain/statistics/latencies.ts';
 import { countsUsage, type PayloadFacts, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
 import type { CallEvidence } from '../../domain/trace/repeated-calls.ts';
 import { DECIDES, flagsOf, has, RunFlag, type SummarizedRun } from '../../domain/trace/trace-summary.ts';
@@ -28,8 +29,6 @@ export type RunRow = {
   readonly same_call: Uint8Array | null;
   /** 1 if the usage does not count, because a run that this one names has the usage of the same call, otherwise 0. */
   readonly is_repeated: number;
-  /** The values of counted keys that have no column, as JSON, by the number of the key. */
-  readonly labels: string | null;
 } & RootColumns &
   Omit<ShownColumns, keyof RootColumns>;
 
@@ -101,6 +100,7 @@ export class SummarizedRow<Of extends RunRow = RunRow> implements SummarizedRun 
 export type ShownColumns = {
   readonly start_us: number | null;
   readonly end_us: number | null;
+  readonly latency: Latencies | null;
   readonly project: string | null;
   readonly session_id: string | null;
   readonly name: string | null;
@@ -126,6 +126,7 @@ type SummaryColumn = Exclude<keyof ShownColumns, 'flags' | keyof Usage>;
 const SHOWN: { readonly [Column in SummaryColumn]: (run: RunSummary) => ShownColumns[Column] | undefined } = {
   start_us: ({ start_time }) => parseIsoTimestamp(start_time),
   end_us: ({ end_time }) => parseIsoTimestamp(end_time ?? ''),
+  latency: (run) => latenciesOf(timesOf(run).latencyUs) || undefined,
   project: projectOf,
   session_id: ({ session_id }) => session_id,
   name: ({ name }) => name,
@@ -141,7 +142,7 @@ const SHOWN_COLUMNS: readonly (keyof ShownColumns)[] = [...SUMMARY_COLUMNS, ...U
 
 export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...(['tenant', 'id', 'trace', 'is_root', 'outcome', 'parent', 'waits_for', 'span', 'is_named', 'below'] as const),
-  ...(['call', 'same_call', 'is_repeated', 'labels'] as const),
+  ...(['call', 'same_call', 'is_repeated'] as const),
   ...SHOWN_COLUMNS,
 ];
 

@@ -5,8 +5,6 @@ import { ageOf, type FieldAges, type Identity, identityOf, withRecord } from '..
 import type { CostSource } from '../../domain/run-view.ts';
 import { factsIn, type SmallFields, type StoredFacts, type StoredRunFacts, summaryOf } from '../../domain/summary.ts';
 import { ALONE, callEvidenceOf, type RepeatedCall } from '../../domain/trace/repeated-calls.ts';
-import type { CountedKeys } from './counted-keys.ts';
-import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './file/database.ts';
 import { type EncodedOperation, type EncodedPayload, writePayload } from './payloads.ts';
 import type { StoredTrace } from './reads/stored-trace.ts';
@@ -14,6 +12,7 @@ import {
   copyShownColumns,
   derivedColumns,
   plainColumns,
+  type RootColumns,
   RUN_COLUMNS,
   type RunRow,
   rowFields,
@@ -126,7 +125,7 @@ export class SqliteRun {
   }
 
   /** Writes changes to the run and returns the row. The run must already be assigned to a trace. */
-  write(connection: SqliteConnection, keys: CountedKeys): RunRow {
+  write(connection: SqliteConnection): RunRow {
     const { row: before, identity } = this;
     // `shown` comes last, because Node 20 is slow at adding properties after a spread.
     const columns = {
@@ -143,7 +142,6 @@ export class SqliteRun {
       call: jsonOrNull(callEvidenceOf(this.fields, factsIn(this.#facts))),
       same_call: this.repeated.headId === undefined ? null : idBytes(this.repeated.headId),
       is_repeated: +this.repeated.isUsageRepeated,
-      labels: keys.labels(this.#tenant, this.fields),
       ...this.shown,
     };
     const details: Details = {
@@ -176,17 +174,16 @@ export class SqliteRun {
   }
 }
 
-export function deleteRunsOf(connection: SqliteConnection, counters: Counters, trace: number, limit: number): number {
+export function deleteRunsOf(connection: SqliteConnection, trace: number, limit: number): number {
   const runs = connection.all<{ n: number }>('SELECT n FROM runs WHERE trace = ? LIMIT ?', trace, limit);
-  for (const { n } of runs) deleteRun(connection, counters, n);
+  for (const { n } of runs) deleteRun(connection, n);
   return runs.length;
 }
 
-/** Deletes a run with all its data, and subtracts the run from the counters. */
-export function deleteRun(connection: SqliteConnection, counters: Counters, n: number): void {
+/** Deletes a run with all its data. */
+export function deleteRun(connection: SqliteConnection, n: number): void {
   const row = connection.one<RunRow>('SELECT * FROM runs WHERE n = ?', n);
   if (row === undefined) return;
-  counters.add(row, -1);
   const details = connection.one<{ fields: string }>('SELECT fields FROM details WHERE n = ?', n);
   const tags = tagsOf(JSON.parse(details?.fields ?? '{}'));
   for (const tag of tags) connection.run(DELETE_TAG, row.tenant, tag, n);
@@ -195,6 +192,17 @@ export function deleteRun(connection: SqliteConnection, counters: Counters, n: n
   for (const table of ['details', 'runs']) connection.run(`DELETE FROM ${table} WHERE n = ?`, n);
   // The index deletes the run's words later, because deleting words takes longer than deleting the run.
   connection.run('INSERT OR IGNORE INTO unindexed VALUES (?)', n);
+}
+
+/** Makes a run the root of a trace, or no root. Does nothing if the run is not in the trace. */
+export function setRoot(
+  connection: SqliteConnection,
+  n: number | null | undefined,
+  trace: number,
+  shown: RootColumns | undefined,
+): void {
+  const row = connection.one<RunRow>('SELECT * FROM runs WHERE n = ? AND trace = ?', n ?? null, trace);
+  if (row !== undefined) connection.update('runs', row.n, row, shown ?? plainColumns(row));
 }
 
 const DELETE_TAG = 'DELETE FROM tags WHERE tenant = ? AND tag = ? AND n = ?';

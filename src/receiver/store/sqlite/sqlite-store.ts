@@ -34,7 +34,6 @@ import type { KeyStore } from '../key-store.ts';
 import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
-import { isCountable } from './counted-keys.ts';
 import { DISK_FULL } from './file/database.ts';
 import { realPathOf, type StoreOwner } from './file/file.ts';
 import { type EncodedOperation, encodedOperation } from './payloads.ts';
@@ -122,7 +121,6 @@ export class SqliteStore implements Store {
   readonly #setOwner = this.#writing('setOwner');
   readonly #pools: Readonly<Record<Exclude<Speed, 'quick'>, ThreadPool<ReaderCalls>>>;
   readonly #remove = this.#writing('remove');
-  readonly #countBy = this.#writing('countBy');
   #closing: Promise<void> | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
@@ -244,13 +242,8 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** A store that is open for writing then counts runs by the key. */
   async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
-    try {
-      return await this.#ask('slow', 'statistics', scope, query);
-    } finally {
-      if (isCountable(query.groupBy)) this.#countBy(scope, query.groupBy).catch(() => {});
-    }
+    return await this.#ask('slow', 'statistics', scope, query);
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {

@@ -2,11 +2,9 @@ import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { PriceList } from '../../domain/cost/prices.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { identitiesIn } from '../../domain/identity.ts';
-import type { GroupKey } from '../../domain/query/query.ts';
 import type { Deletion } from '../../domain/retention/deletion.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
-import { Counters } from './counters.ts';
 import { SqliteDeletions } from './deletion.ts';
 import { idBytes, type SqliteConnection } from './file/database.ts';
 import type { EncodedOperation } from './payloads.ts';
@@ -14,7 +12,6 @@ import { TracePlacement } from './placement.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 
 export class SqliteWriter {
-  readonly counters: Counters;
   readonly deletions: SqliteDeletions;
   readonly #connection: SqliteConnection;
   readonly #prices: PriceList;
@@ -24,8 +21,7 @@ export class SqliteWriter {
     this.#connection = connection;
     this.#prices = prices;
     this.#nowMs = nowMs;
-    this.counters = new Counters(connection);
-    this.deletions = new SqliteDeletions(connection, this.counters);
+    this.deletions = new SqliteDeletions(connection);
   }
 
   /**
@@ -93,11 +89,6 @@ export class SqliteWriter {
     this.#connection.run(REVOKE, this.#tenant(tenant), idBytes(id), revokedMs);
   }
 
-  countBy(tenant: string, key: GroupKey, nowMs: number): void {
-    const known = this.#connection.one<{ n: number }>('SELECT n FROM tenants WHERE name = ?', tenant);
-    if (known !== undefined) this.counters.keys.use(known.n, key, nowMs);
-  }
-
   addDeletion(deletion: Deletion): void {
     this.deletions.add(this.#tenant(deletion.tenant), deletion);
   }
@@ -108,7 +99,7 @@ export class SqliteWriter {
   }
 
   #placement(tenant: string): TracePlacement {
-    return new TracePlacement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
+    return new TracePlacement(this.#connection, this.#prices, this.#tenant(tenant));
   }
 
   #attach(operations: readonly EncodedOperation[], placement: TracePlacement): void {

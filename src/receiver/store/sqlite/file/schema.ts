@@ -1,4 +1,3 @@
-import { SUM_KEYS } from '../../../domain/statistics/statistics.ts';
 import { USAGE_KEYS } from '../../../domain/summary.ts';
 import { WORDS_TABLE } from './database.ts';
 
@@ -6,7 +5,7 @@ import { WORDS_TABLE } from './database.ts';
 export const APPLICATION_ID = 0x5253504e;
 
 /** Version of the file format, stored as `user_version`. Builds before the first release wrote versions 1 to 4. */
-export const FORMAT_VERSION = 5;
+export const FORMAT_VERSION = 6;
 
 /**
  * Values of `traces.seq` while the runs of a trace are being deleted. `EVICTED`: to stay within the limits. `REMOVED`: by
@@ -15,12 +14,7 @@ export const FORMAT_VERSION = 5;
 export const EVICTED: number = -1;
 export const REMOVED: number = -2;
 
-function usageColumns(type: string, keys: readonly string[] = USAGE_KEYS): string {
-  return keys.map((key) => `${key} ${type}`).join(', ');
-}
-
-/** Value of `filled` of a key by which all runs are counted. */
-export const ALL_FILLED: number = Number.MAX_SAFE_INTEGER;
+const USAGE_COLUMNS = USAGE_KEYS.map((key) => `${key} REAL`).join(', ');
 
 /** SQL condition for runs whose parent has not arrived. */
 export const IS_WAITING = 'waits_for IS NOT NULL AND (parent IS NULL OR parent = waits_for)';
@@ -51,7 +45,7 @@ export const SCHEMA: string = `
     errors INTEGER NOT NULL,
     model_calls INTEGER NOT NULL,
     end_us INTEGER,
-    ${usageColumns('REAL')},
+    ${USAGE_COLUMNS},
     -- JSON: the sources of the calls.
     sources TEXT NOT NULL DEFAULT '[]',
     -- JSON: the keys of the runs that decide the summary, see DecidingRuns.
@@ -88,10 +82,10 @@ export const SCHEMA: string = `
     -- The head of the runs that record the same call, and whether the usage of this run does not count.
     same_call BLOB,
     is_repeated INTEGER NOT NULL DEFAULT 0,
-    -- JSON: the values of counted keys that have no column, by the number of the key.
-    labels TEXT,
     start_us INTEGER,
     end_us INTEGER,
+    -- See Latencies in latencies.ts.
+    latency TEXT,
     project TEXT,
     session_id TEXT,
     name TEXT,
@@ -102,7 +96,7 @@ export const SCHEMA: string = `
     flags INTEGER,
     thread TEXT,
     user TEXT,
-    ${usageColumns('REAL')},
+    ${USAGE_COLUMNS},
     UNIQUE (tenant, id)
   );
   CREATE INDEX runs_by_trace ON runs (trace, start_us);
@@ -133,59 +127,6 @@ export const SCHEMA: string = `
 
   -- Four keys for each run: 4n inputs, 4n + 1 outputs, 4n + 2 events. Codec 0 is JSON text, 1 raw deflate.
   CREATE TABLE payloads (n INTEGER PRIMARY KEY, codec INTEGER NOT NULL, size INTEGER NOT NULL, data NOT NULL);
-
-  -- Totals of the runs that start in a period. The start is in minutes since 1970, and the length is in minutes.
-  CREATE TABLE counters (
-    tenant INTEGER NOT NULL,
-    period INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    project TEXT NOT NULL,
-    name TEXT NOT NULL,
-    run_type TEXT NOT NULL,
-    model TEXT NOT NULL,
-    status TEXT NOT NULL,
-    -- See kindCode in counters.ts.
-    kind INTEGER NOT NULL,
-    runs INTEGER NOT NULL,
-    ${usageColumns('REAL NOT NULL', SUM_KEYS)},
-    -- Pairs of characters, as \`Latencies\` in latencies.ts.
-    latencies TEXT NOT NULL,
-    PRIMARY KEY (tenant, period, start, project, name, run_type, model, status, kind)
-  ) WITHOUT ROWID;
-
-  -- See CountedKey in counted-keys.ts. The key is null while the counters of a dropped key are being deleted.
-  CREATE TABLE counted_keys (
-    n INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL,
-    key TEXT,
-    filled INTEGER NOT NULL,
-    used_ms INTEGER NOT NULL,
-    UNIQUE (tenant, key)
-  );
-  INSERT INTO counted_keys VALUES (1, 0, 'user', ${ALL_FILLED}, 0), (2, 0, 'tag', ${ALL_FILLED}, 0);
-
-  -- Totals of the runs with a value of a counted key that start in an hour.
-  CREATE TABLE value_counters (
-    tenant INTEGER NOT NULL,
-    key INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    value TEXT NOT NULL,
-    project TEXT NOT NULL,
-    runs INTEGER NOT NULL,
-    errors INTEGER NOT NULL,
-    pending INTEGER NOT NULL,
-    roots INTEGER NOT NULL,
-    root_errors INTEGER NOT NULL,
-    root_failed_below INTEGER NOT NULL,
-    root_incomplete INTEGER NOT NULL,
-    model_calls INTEGER NOT NULL,
-    model_errors INTEGER NOT NULL,
-    ${usageColumns('REAL NOT NULL', SUM_KEYS)},
-    latencies TEXT NOT NULL,
-    root_latencies TEXT NOT NULL,
-    model_latencies TEXT NOT NULL,
-    PRIMARY KEY (tenant, key, start, value, project)
-  ) WITHOUT ROWID;
 
   CREATE TABLE attachments (
     n INTEGER PRIMARY KEY,

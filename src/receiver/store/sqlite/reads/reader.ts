@@ -2,7 +2,7 @@ import { exactJson, parseExact } from '../../../../payload/fields.ts';
 import type { Attachment } from '../../../../run/record.ts';
 import type { Feedback } from '../../../domain/feedback.ts';
 import { spanKey } from '../../../domain/identity.ts';
-import type { ListQuery, RunQuery, Scope, TimeRange } from '../../../domain/query/query.ts';
+import type { ListQuery, RunQuery, Scope } from '../../../domain/query/query.ts';
 import { deletionAt } from '../../../domain/retention/deletion.ts';
 import { projectSummaries } from '../../../domain/run-values.ts';
 import { type AttachmentInfo, PAYLOAD_FIELDS } from '../../../domain/run-view.ts';
@@ -248,11 +248,8 @@ export class SqliteReader {
   };
 
   readonly statistics: Read<'statistics'> = (scope, query) => {
-    const tenant = this.#tenant(scope);
     const filter = withinProject(scope, query.filter);
-    const isId = filter.projects.some((project) => isSessionId(this.#connection, tenant, project));
-    const conditionsFor = (range: TimeRange) => all(this.#conditionsOf(tenant, { ...filter, range }));
-    return statisticsIn(this.#connection, tenant, filter, query, isId, conditionsFor);
+    return statisticsIn(this.#connection, query, all(this.#conditionsOf(this.#tenant(scope), filter)));
   };
 
   readonly suggestions: Read<'suggestions'> = (scope, { project, ...query }) =>
