@@ -1,9 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { AssembledRun } from '#src/receiver/domain/trace/assemble.ts';
 import {
   DEFAULT_SCOPE,
-  type DeletionTarget,
   type ListQuery,
   MemoryStore,
   type MemoryStoreOptions,
@@ -115,22 +114,6 @@ describe('a memory store', () => {
     expect(lines).toEqual([
       "warn: the receiver's store has deleted 1 trace with 2 runs, the oldest first, to stay within runsMax and bytesMax",
     ]);
-  });
-
-  test('keeps a deletion although an earlier one is forgotten, or the clock is set back', async () => {
-    vi.useFakeTimers({ toFake: ['Date'] });
-    const store = new MemoryStore();
-    const removeOn = async (day: number, target: DeletionTarget, project?: string): Promise<void> => {
-      vi.setSystemTime(Date.UTC(2026, 10, day));
-      await store.remove({ ...DEFAULT_SCOPE, ...(project && { project }) }, target);
-    };
-    await removeOn(1, { kind: 'trace', id: id(1) }, 'bank');
-    await removeOn(19, { kind: 'trace', id: id(1) });
-    await removeOn(32, { kind: 'trace', id: id(9) });
-    await store.apply(DEFAULT_SCOPE, [post(1)]);
-    for (const day of [21, 18]) await removeOn(day, { kind: 'user', id: 'ada' });
-    await store.apply(DEFAULT_SCOPE, [post(2, { extra: { metadata: { user_id: 'ada' } } })]);
-    expect(await runsIn(store)).toEqual([]);
   });
 
   test('reports a change to all listeners, also if one of them throws', async () => {

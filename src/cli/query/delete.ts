@@ -61,7 +61,7 @@ async function removeFromFile(file: string, target: DeletionTarget, isConfirmed:
   const store = await SqliteStore.open(file, NO_LIMITS);
   try {
     const counts = await store.remove(DEFAULT_SCOPE, target);
-    await store.removed(Number.POSITIVE_INFINITY);
+    await store.removed();
     return counts;
   } finally {
     await store.close();

@@ -32,9 +32,9 @@ import type {
   TimeRange,
 } from '../domain/query/query.ts';
 import { isFound, runWords } from '../domain/query/search-words.ts';
-import { type Deletion, Deletions, deletionAt, Tombstones } from '../domain/retention/deletion.ts';
+import { type Deletion, deletionOf, Tombstones } from '../domain/retention/deletion.ts';
 import type { RunOperation } from '../domain/run-message.ts';
-import { projectOf, projectSummaries, sortValueOf } from '../domain/run-values.ts';
+import { isOfProject, projectOf, projectSummaries, sortValueOf } from '../domain/run-values.ts';
 import type {
   PayloadField,
   ProjectSummary,
@@ -104,6 +104,13 @@ class MemoryRun extends AssembledRun {
   }
 }
 
+/** A trace that a deletion covers. Unless it is covered as a whole, only these runs are deleted. */
+interface CoveredTrace {
+  readonly trace: AssembledTrace;
+  readonly runs: readonly TracedRun[];
+  readonly isWhole: boolean;
+}
+
 class Tenant implements TraceNames<MemoryTrace> {
   readonly runs = new Map<string, MemoryRun>();
   /** The runs whose trace is not known yet (see `isProvisional`), by the id of the parent. */
@@ -170,11 +177,16 @@ class Tenant implements TraceNames<MemoryTrace> {
   }
 
   delete({ names, runs }: MemoryTrace): void {
-    for (const run of runs) {
-      this.runs.delete(run.id);
-      this.#stopWaiting(run);
-    }
+    for (const { id } of runs) this.deleteRun(id);
     for (const name of names) this.#traces.delete(name);
+  }
+
+  deleteRun(id: string): void {
+    const run = this.runs.get(id);
+    if (run === undefined) return;
+    this.runs.delete(id);
+    run.trace.runs.delete(run);
+    this.#stopWaiting(run);
   }
 }
 
@@ -188,7 +200,6 @@ export class MemoryStore implements Store {
   readonly #prices: PriceList;
   readonly #tenants = new Map<string, Tenant>();
   readonly #tokenSecrets = new Map<string, TokenSecret>();
-  readonly #deletions = new Deletions();
   /** Lists that an export has not read to their end, by its filter. */
   readonly #lists = new WeakMap<RunFilter, readonly [key: string, items: readonly Listed<unknown>[]]>();
   readonly #subscribers = new Subscribers('runsMax and bytesMax');
@@ -222,10 +233,8 @@ export class MemoryStore implements Store {
     }
     const changed = [...tenant.join(received), ...[...received].map(({ trace }) => trace.id)];
     for (const id of changed) touched.set(id, id);
-    this.#remove(scope, this.#covered(scope, this.#deletions, touched.keys()));
-    const stored = operations.filter(({ id }) => runs.has(id));
     this.#report(scope, touched, projectsBefore);
-    return messages.length - stored.length;
+    return messages.length - operations.length;
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
@@ -434,25 +443,24 @@ export class MemoryStore implements Store {
   }
 
   async removable(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
-    return countsIn(this.#covered(scope, new Deletions([this.#deletionAt(scope, target)])));
+    return countsIn(this.#covered(deletionOf(scope, target)));
   }
 
   async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
-    const deletion = this.#deletionAt(scope, target);
+    const deletion = deletionOf(scope, target);
     const projectsBefore = this.#projects(scope);
-    const covered = this.#covered(scope, new Deletions([deletion]));
-    const touched: Touched = new Map(covered.flatMap(({ id, shownId }) => [id, shownId].map((one) => [one, id])));
-    this.#deletions.add(deletion);
-    this.#remove(scope, covered);
+    const covered = this.#covered(deletion);
+    const touched: Touched = new Map(
+      covered.flatMap(({ trace: { id, shownId } }) => [id, shownId].map((one) => [one, id])),
+    );
+    for (const one of covered) this.#remove(scope, one);
+    const { tombstones } = this.#tenant(scope);
+    const { kind, id } = deletion.target;
+    // Nothing of the trace has arrived yet.
+    if (covered.length === 0 && kind === 'trace' && scope.project === undefined) tombstones.traces.set(id, false);
+    tombstones.limit(REMOVED_MAX);
     this.#report(scope, touched, projectsBefore);
     return countsIn(covered);
-  }
-
-  /** Returns a deletion. That of a stored trace has its stored id. */
-  #deletionAt(scope: Scope, target: DeletionTarget): Deletion {
-    const deletion = deletionAt(Date.now(), scope, target);
-    const { kind, id } = deletion.target;
-    return kind === 'trace' ? { ...deletion, target: { kind, id: this.#traceWith(scope, id)?.id ?? id } } : deletion;
   }
 
   /** Returns the trace that a client means by an id: one of its names, or the id with which answers show it. */
@@ -475,20 +483,40 @@ export class MemoryStore implements Store {
     }
   }
 
-  #covered(scope: Scope, deletions: Deletions, among?: Iterable<string>): AssembledTrace[] {
-    if (deletions.isEmpty) return [];
-    return this.#traces(scope, among).filter((trace) => deletions.covers(scope.tenant, trace));
+  /** Returns the traces that a deletion covers, with the runs that it deletes. */
+  #covered(deletion: Deletion): CoveredTrace[] {
+    const { project, target } = deletion;
+    const { kind, id } = target;
+    return this.#traces(deletion, kind === 'trace' ? [id] : undefined).flatMap((trace) => {
+      const { members, root, runs } = trace;
+      const own = runs.filter((run) => isInScope(deletion, run));
+      const isRootIn = (name: string): boolean => root !== undefined && isOfProject(root.summary, name);
+      const isCovered = {
+        trace: () => true,
+        project: () => isRootIn(id) && (project === undefined || isRootIn(project)),
+        thread: () => own.some(({ summary }) => summary.thread === id),
+        user: () => own.some(({ summary }) => summary.user === id),
+      };
+      if (!isCovered[kind]() || (project !== undefined && own.length === 0)) return [];
+      return [{ trace, runs: own, isWhole: project === undefined || own.length === members.length }];
+    });
   }
 
-  #remove(scope: Scope, traces: readonly AssembledTrace[]): void {
+  #remove(scope: Scope, { trace: { id: traceId }, runs, isWhole }: CoveredTrace): void {
     const tenant = this.#tenant(scope);
     const { tombstones } = tenant;
-    for (const trace of traces.flatMap(({ id }) => tenant.named(id) ?? [])) {
-      for (const name of trace.names) tombstones.traces.set(name, trace.isNamed || name !== trace.id);
-      for (const { id, identity } of trace.runs) if (identity.traceId === undefined) tombstones.runs.add(id);
-      tenant.delete(trace);
+    const trace = tenant.named(traceId);
+    if (trace === undefined) return;
+    if (!isWhole) {
+      for (const { run } of runs) {
+        tombstones.single.add(run.id);
+        tenant.deleteRun(run.id);
+      }
+      return;
     }
-    tombstones.limit(REMOVED_MAX);
+    for (const name of trace.names) tombstones.traces.set(name, trace.isNamed || name !== trace.id);
+    for (const { id, identity } of trace.runs) if (identity.traceId === undefined) tombstones.runs.add(id);
+    tenant.delete(trace);
   }
 
   #tenant({ tenant: name }: Scope): Tenant {
@@ -574,18 +602,18 @@ export class MemoryStore implements Store {
         const { id, runs } = trace;
         // Traces in the current request are deleted only to meet the limit, not to free additional space.
         if (isWithin(touched.has(id) ? 1 : 1 - SLACK)) return forgotten;
-        tenant.delete(trace);
         for (const { sizeBytes } of runs) bytesLeft -= sizeBytes;
         runsLeft -= runs.size;
         if (name === tenantName) touched.set(id, id);
         forgotten.runs += runs.size;
         forgotten.traces += 1;
+        tenant.delete(trace);
       }
     }
     return forgotten;
   }
 }
 
-function countsIn(traces: readonly AssembledTrace[]): RunCounts {
-  return { runs: traces.reduce((sum, { members }) => sum + members.length, 0), traces: traces.length };
+function countsIn(covered: readonly CoveredTrace[]): RunCounts {
+  return { runs: covered.reduce((sum, { runs }) => sum + runs.length, 0), traces: covered.length };
 }

@@ -80,9 +80,10 @@ const ROWS: readonly Row[] = [
   ['the traces in which a run has the user', { kind: 'user', id: 'bob' }, [1, 2, 3, 4, 7], 1],
   ['the traces whose root is in the project', { kind: 'project', id: 'shop' }, [5, 6], 2],
   ['the traces whose root is in the project with the id', { kind: 'project', id: BANK }, [1, 2, 3, 4, 7], 1],
-  ['only traces whose root is in the project of the scope', { kind: 'thread', id: 't' }, [5, 6, 7], 1, 'shop'],
+  ['only the runs in the project of the scope', { kind: 'thread', id: 't' }, [4, 5, 6, 7], 1, 'shop'],
   ['nothing for an unknown id', { kind: 'trace', id: id(2) }, ALL, 0],
-  ['nothing in a trace whose root is in another project', { kind: 'user', id: 'bob' }, ALL, 0, 'shop'],
+  ['its runs in a trace of another project', { kind: 'user', id: 'bob' }, [1, 2, 3, 4, 5, 7], 1, 'shop'],
+  ['nothing for a user of runs in another project', { kind: 'user', id: 'bob' }, ALL, 0, 'bank'],
   ['nothing in another project than that of the scope', { kind: 'project', id: 'shop' }, ALL, 0, 'bank'],
 ];
 
@@ -141,20 +142,28 @@ export const deletionCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'Late runs of a deleted trace are ignored, but a trace that starts later is stored',
+    title:
+      'Late runs of a deleted trace are ignored, but another trace that arrives later is stored, whenever it started',
     run: async (store) => {
-      await fill(store);
+      await store.apply(SCOPE, [...OPERATIONS, post(8, { start_time: LATER, session_name: 'bank' })]);
+      const bob = { extra: { metadata: { user_id: 'bob' } } };
+      await store.apply(SCOPE, [patch(8, { ...bob, trace_id: id(8) })]);
       await store.remove(SCOPE, { kind: 'user', id: 'bob' });
       await store.remove(SCOPE, { kind: 'project', id: 'shop' });
-      const bob = { extra: { metadata: { user_id: 'bob' } } };
+      equal(await numbersOf(store), []);
       await store.apply(SCOPE, [post(14, { parent: 5 }), simple(15, { session_name: 'bank' })]);
-      await store.apply(SCOPE, [post(16, { ...bob, start_time: LATER }), simple(17, { start_time: LATER })]);
-      equal((await traced(store, { order: 'ascending' })).sort(), [15, 16, 17]);
-      // The trace is known only after a part of it has been stored.
+      await store.apply(SCOPE, [post(16, { ...bob, start_time: second(1) }), simple(17)]);
       await store.apply(SCOPE, [patch(15, bob), simple(19, { parent: 18, start_time: LATER })]);
-      equal((await traced(store)).sort(), [16, 17, 19]);
-      await store.apply(SCOPE, [patch(16, { start_time: second(1) })]);
-      equal((await traced(store)).sort(), [17, 19]);
+      equal((await traced(store)).sort(), [15, 16, 17, 19]);
+    },
+  },
+  {
+    title: 'A trace that is deleted before anything of it has arrived is ignored',
+    run: async (store) => {
+      equal(await store.remove(SCOPE, { kind: 'trace', id: id(1) }), { runs: 0, traces: 0 });
+      await store.remove({ ...SCOPE, project: 'bank' }, { kind: 'trace', id: id(5) });
+      await store.apply(SCOPE, OPERATIONS);
+      equal((await numbersOf(store)).sort(), [5, 6, 7]);
     },
   },
   {

@@ -15,6 +15,8 @@ interface SentTrace {
   /** The position of the run that has the user, the thread, or neither. */
   readonly user: number;
   readonly thread: number;
+  /** The position of the run that is in another project, if the runs name the trace. */
+  readonly foreign: number;
   readonly startsLater: boolean;
 }
 
@@ -23,13 +25,16 @@ const aTrace: fc.Arbitrary<SentTrace> = fc.record({
   project: fc.constantFrom('shop', 'bank'),
   user: fc.nat(RUNS),
   thread: fc.nat(RUNS),
+  foreign: fc.integer({ min: 1, max: RUNS }),
   startsLater: fc.boolean(),
 });
 
-type Step =
-  | { readonly trace: number; readonly runs: number }
-  | { readonly target: DeletionTarget; readonly project: string | undefined }
-  | 'restart';
+interface Deletion {
+  readonly target: DeletionTarget;
+  readonly project: string | undefined;
+}
+
+type Step = { readonly trace: number; readonly runs: number } | Deletion | 'restart';
 
 const TRACES = 4;
 const rootId = (trace: number): string => id(10 * trace);
@@ -54,13 +59,17 @@ const someSteps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 1, maxLength: 12 },
 );
 
+function projectOf({ form, project, foreign }: SentTrace, run: number): string {
+  return form === 'named' && run === foreign ? 'desk' : project;
+}
+
 function messageOf(trace: SentTrace, at: number, run: number): RunOperation {
   const metadata = { ...(trace.user === run && { user_id: 'ada' }), ...(trace.thread === run && { thread_id: 't' }) };
   const ids = { trace_id: otelTraceId(at), span_id: spanId(at, run) };
   const hasSpan = trace.form === 'span' || trace.form === 'both';
   const otel = { ...ids, ...(run > 0 && { parent_span_id: spanId(at, 0) }) };
   const fields = {
-    session_name: trace.project,
+    session_name: projectOf(trace, run),
     ...(trace.startsLater && { start_time: '2100-01-01T00:00:00.000000Z' }),
     extra: { metadata: { ...metadata, ...(hasSpan && { otel }) } },
   };
@@ -70,30 +79,32 @@ function messageOf(trace: SentTrace, at: number, run: number): RunOperation {
     : simple(10 * at + run, { ...below, ...fields });
 }
 
-/** Returns whether a deletion selects a trace of which some runs were sent. */
-function selects(
-  { target, project }: Exclude<Step, 'restart' | { trace: number }>,
+/** Returns the runs of a trace that a deletion deletes, of those that are stored. */
+function deletedRuns(
+  { target, project }: Deletion,
   trace: SentTrace,
   at: number,
-  sent: ReadonlySet<number>,
-  isStored: boolean,
-): boolean {
-  if (project !== undefined && project !== trace.project) return false;
-  if (target.kind === 'trace') {
-    const isOtelId = target.id === canonicalId(otelTraceId(at)) && trace.form !== 'named' && trace.form !== 'unnamed';
-    // Of a trace that is not stored yet, only the id under which it will be stored is known.
-    if (isOtelId) return sent.size > 0 && (isStored || trace.form === 'span' || !sent.has(0));
-    return target.id === rootId(at) && (trace.form === 'named' ? sent.size > 0 : sent.has(0));
-  }
-  const isSelected = {
-    user: sent.has(trace.user),
-    thread: sent.has(trace.thread),
-    project: trace.project === target.id,
+  stored: readonly number[],
+): readonly number[] {
+  const own = stored.filter((run) => project === undefined || projectOf(trace, run) === project);
+  const root = stored.includes(0) || trace.form !== 'named' ? 0 : Math.min(...stored);
+  const isCovered = {
+    trace: () => namesOf(trace, at, stored).includes(target.id),
+    user: () => own.includes(trace.user),
+    thread: () => own.includes(trace.thread),
+    project: () => [target.id, project ?? target.id].every((name) => projectOf(trace, root) === name),
   };
-  return isSelected[target.kind] && !trace.startsLater;
+  return own.length > 0 && isCovered[target.kind]() ? own : [];
 }
 
-/** Checks after each step that exactly the traces that deletions select are gone. */
+/** Returns the ids with which clients mean a trace of which some runs are stored. */
+function namesOf({ form }: SentTrace, at: number, stored: readonly number[]): string[] {
+  const isRootId = stored.includes(0) || (form === 'named' && stored.length > 0);
+  const isOtelId = (form === 'span' || form === 'both') && stored.length > 0;
+  return [...(isRootId ? [rootId(at)] : []), ...(isOtelId ? [canonicalId(otelTraceId(at))] : [])];
+}
+
+/** Checks after each step that exactly what deletions cover is gone. */
 export async function checkDeletions(
   openTenant: (tenant: string) => { readonly store: () => Promise<Store>; readonly restart: () => Promise<void> },
   numRuns: number,
@@ -104,37 +115,43 @@ export async function checkDeletions(
     fc.asyncProperty(someTraces, someSteps, async (traces, steps) => {
       const tenant = `deletions ${++tenants}`;
       const { store, restart } = openTenant(tenant);
-      const sent = traces.map(() => new Set<number>());
-      const dead = new Set<number>();
-      const deletions: [deletion: Exclude<Step, 'restart' | { trace: number }>, stored: readonly boolean[]][] = [];
+      const stored = traces.map(() => new Set<number>());
+      const deadTraces = new Set<number>();
+      const deadRuns = new Set<string>();
       const all = traces.map((_, trace) => ({ trace, runs: 2 ** RUNS - 1 }));
       for (const step of [...steps, ...all]) {
         if (step === 'restart') await restart();
         else if ('trace' in step) {
-          const trace = traces[step.trace] as SentTrace;
+          const { trace: at } = step;
+          const trace = traces[at] as SentTrace;
           // Runs below others name nothing but their parent, so they follow it.
           const runs = [0, 1, 2].filter(
             (run) => (step.runs >> run) % 2 === 1 || (run === 0 && trace.form === 'unnamed'),
           );
-          for (const run of runs) sent[step.trace]?.add(run);
+          for (const run of runs) if (!deadTraces.has(at) && !deadRuns.has(id(10 * at + run))) stored[at]?.add(run);
           await (await store()).apply(
             { tenant },
-            runs.map((run) => messageOf(trace, step.trace, run)),
+            runs.map((run) => messageOf(trace, at, run)),
           );
         } else {
-          deletions.push([step, sent.map((runs) => runs.size > 0)]);
+          const names = traces.flatMap((trace, at) => namesOf(trace, at, [...(stored[at] ?? [])]));
+          // A trace that has not arrived has no other name yet than the one in the deletion.
+          if (step.target.kind === 'trace' && !names.includes(step.target.id)) continue;
+          for (const [at, trace] of traces.entries()) {
+            const runs = stored[at] ?? new Set();
+            const deleted = deletedRuns(step, trace, at, [...runs]);
+            if (deleted.length > 0 && deleted.length === runs.size) deadTraces.add(at);
+            for (const run of deleted) {
+              runs.delete(run);
+              deadRuns.add(id(10 * at + run));
+            }
+          }
           const scope = { tenant, ...(step.project !== undefined && { project: step.project }) };
           await (await store()).remove(scope, step.target);
         }
-        for (const [at, trace] of traces.entries()) {
-          const isSelected = deletions.some(([deletion, stored]) =>
-            selects(deletion, trace, at, sent[at] ?? new Set(), stored[at] === true),
-          );
-          if (isSelected) dead.add(at);
-        }
-        const kept = sent.flatMap((runs, at) => (dead.has(at) ? [] : [...runs].map((run) => id(10 * at + run))));
-        const stored = (await runsOf(await store(), {}, { tenant })).map((run) => run.id);
-        equal(stored.sort(), kept.sort());
+        const kept = stored.flatMap((runs, at) => [...runs].map((run) => id(10 * at + run)));
+        const found = (await runsOf(await store(), {}, { tenant })).map((run) => run.id);
+        equal(found.sort(), kept.sort());
       }
     }),
     { numRuns },

@@ -12,27 +12,26 @@ export function countsText({ runs, traces }: RunCounts): string {
   return `${runs} run${runs === 1 ? '' : 's'} of ${traces} trace${traces === 1 ? '' : 's'}`;
 }
 
-/** Time for which deletions, and the names of deleted traces, are kept, in milliseconds: 30 days. */
-export const DELETIONS_MS: number = 30 * 24 * 3_600_000;
+/** Time for which the names of what was deleted by request are kept, in milliseconds: 30 days. */
+export const REMOVED_MS: number = 30 * 24 * 3_600_000;
 /** Maximum number of deletions whose stored traces are still being deleted. */
 export const OPEN_DELETIONS_MAX = 100;
 /** Maximum number of deletions that are kept. The oldest are forgotten first. */
 const DELETIONS_MAX = 100_000;
 
-/** Covers the traces of a target whose first run started before `atMs`. A trace that is named by its id may start later. */
+/** Covers the traces of a target that are stored when it is requested. With a project, only runs of this project. */
 export interface Deletion extends Omit<Scope, 'signal'> {
   readonly target: DeletionTarget;
-  readonly atMs: number;
 }
 
 /** Returns a deletion whose id has the form of those of stored traces. Throws if the kind is unknown. */
-export function deletionAt(atMs: number, { tenant, project }: Scope, { kind, id }: DeletionTarget): Deletion {
+export function deletionOf({ tenant, project }: Scope, { kind, id }: DeletionTarget): Deletion {
   if (!DELETION_KINDS.includes(kind)) {
     const problem = `Expected \`kind\` to be one of ${DELETION_KINDS.join(', ')}, got ${shown(kind)}`;
     throw new RunspanError('RUNSPAN_INVALID_OPTION', problem);
   }
   const target = { kind, id: kind === 'trace' ? canonicalId(id) : comparable(id) };
-  return { tenant, ...(project !== undefined && { project }), target, atMs };
+  return { tenant, ...(project !== undefined && { project }), target };
 }
 
 export interface CoveredTrace {
@@ -64,7 +63,7 @@ export class Deletions {
     const name = kind === 'trace' ? tenant + id : tenant;
     this.#latestMs.set(name, Math.max(latestMs, this.#latestMs.get(name) ?? 0));
     for (const [oldest, ms] of this.#atMs) {
-      if (this.#atMs.size <= DELETIONS_MAX && ms >= atMs - DELETIONS_MS) break;
+      if (this.#atMs.size <= DELETIONS_MAX && ms >= atMs - REMOVED_MS) break;
       this.#atMs.delete(oldest);
       const [of, , kindOf, idOf] = JSON.parse(oldest);
       if (kindOf === 'trace' && this.#latestMs.get(of + idOf) === ms) this.#latestMs.delete(of + idOf);
@@ -107,30 +106,45 @@ class Tombstone implements KnownTrace {
   }
 }
 
-/** The names of deleted traces, for messages that arrive later. */
+/** A trace of a store that hides traces before it deletes them. */
+interface StoredTrace extends KnownTrace {
+  readonly isHidden?: boolean;
+}
+
+/** The names of what was deleted by request, for messages that arrive later. */
 export class Tombstones {
   /** Maps the names of traces to whether they were more than the id of a trace without a `trace_id`. */
   readonly traces: Map<string, boolean> = new Map();
   /** Ids of runs without a `trace_id`. */
   readonly runs: Set<string> = new Set();
+  /** Ids of runs that were deleted from traces that stay. */
+  readonly single: Set<string> = new Set();
 
-  /** Decides the traces of runs. Omits the runs of deleted traces, and keeps the further names of these traces. */
-  decideTraces<Trace extends KnownTrace>(
-    runs: ReadonlyMap<string, Identity>,
+  /**
+   * Decides the traces of runs. Omits deleted runs and the runs of deleted traces, and keeps the further names of these
+   * traces.
+   */
+  decideTraces<Trace extends StoredTrace>(
+    given: ReadonlyMap<string, Identity>,
     names: TraceNames<Trace>,
   ): ReadonlyMap<string, Trace> {
+    const runs = new Map([...given].filter(([id]) => !this.single.has(id)));
+    const shown = (trace: Trace | undefined): Trace | Tombstone | undefined =>
+      trace?.isHidden === true ? new Tombstone(trace.id, trace.isNamed) : trace;
+    const named = (name: string): Trace | Tombstone | undefined => {
+      const isNamed = this.traces.get(name);
+      return isNamed === undefined ? shown(names.named(name)) : new Tombstone(name, isNamed);
+    };
     const decided = decideTraces<Trace | Tombstone>(runs, {
       ofRun: (id) => {
         const stored = names.ofRun(id);
         const isAlone = stored?.id === id && !stored.isNamed;
         // A late message without a name may have stored the run as a trace of its own.
-        const isLate = isAlone && this.traces.has(runs.get(id)?.traceId ?? '');
-        return isLate || this.runs.has(id) ? new Tombstone('', false) : stored;
+        const { traceId } = runs.get(id) ?? {};
+        const isLate = isAlone && traceId !== undefined && named(traceId) instanceof Tombstone;
+        return isLate || this.runs.has(id) ? new Tombstone('', false) : shown(stored);
       },
-      named: (name) => {
-        const isNamed = this.traces.get(name);
-        return isNamed === undefined ? names.named(name) : new Tombstone(name, isNamed);
-      },
+      named,
       create: (id, isNamed) => names.create(id, isNamed),
       setName: (trace, name, isTraceId) => {
         if (!(trace instanceof Tombstone)) names.setName(trace, name, isTraceId);
@@ -147,6 +161,7 @@ export class Tombstones {
 
   limit(max: number): void {
     forgetOldest(this.runs, max);
+    forgetOldest(this.single, max);
     forgetOldest(this.traces, max);
   }
 }

@@ -2,9 +2,10 @@ import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
 import type { PriceList } from '../../domain/cost/prices.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import type { DeletionTarget, Scope } from '../../domain/query/query.ts';
+import { grouped } from '../../domain/grouped.ts';
+import type { RunCounts, Scope } from '../../domain/query/query.ts';
 import type { ProjectAges } from '../../domain/retention/ages.ts';
-import { deletionAt } from '../../domain/retention/deletion.ts';
+import type { Deletion } from '../../domain/retention/deletion.ts';
 import { RetentionTime } from '../../domain/retention/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
@@ -26,8 +27,6 @@ const STEP_MS = 50;
 const DELETION_STEP_MS = 5;
 /** Pause after such a step while writes arrive, in milliseconds. */
 const DELETION_PAUSE_MS = 60;
-/** Time after which a call of `remove` leaves the rest of its traces to the background, in milliseconds. */
-const DELETION_MS = 250;
 /** Time without writes before a background step. Each step ends with a commit, so a few long ones cost less. */
 const PAUSE_MS = 10;
 /** Maximum time that an indexing step waits for a pause in writes, in milliseconds. */
@@ -117,23 +116,22 @@ export class SqliteCommits {
     return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
   }
 
-  /** Stores a deletion, and deletes traces for `DELETION_MS`. */
-  async remove(scope: Scope, target: DeletionTarget): Promise<void> {
-    const deletion = deletionAt(this.#nowMs(), scope, target);
-    await this.#call(() => this.#writer.addDeletion(deletion));
-    this.#writer.deletions.remember(deletion);
-    await this.removed(DELETION_MS);
+  /** Hides the traces of a deletion. Background steps delete their runs. */
+  remove(deletion: Deletion): Promise<RunCounts> {
+    return this.#call(() => {
+      const { counts, change } = this.#writer.remove(deletion);
+      this.#changes.push(change);
+      return counts;
+    });
   }
 
-  /** Waits until no trace is left to be deleted by request, for at most `maxMs` milliseconds. */
-  async removed(maxMs: number): Promise<void> {
-    const untilMs = performance.now() + maxMs;
+  /** Waits until the runs of all hidden traces are deleted. */
+  async removed(): Promise<void> {
     // Each call is followed by a step that deletes runs.
     this.#waiting += 1;
     try {
-      while (await this.#call(() => this.#writer.deletions.isOpen || this.#retention.isRemoving)) {
+      while (await this.#call(() => this.#retention.isRemoving)) {
         if (this.#stepError !== undefined) throw this.#stepError;
-        if (performance.now() > untilMs) return;
       }
     } finally {
       this.#waiting -= 1;
@@ -193,7 +191,7 @@ export class SqliteCommits {
   }
 
   #plan(delayMs: number): void {
-    const hasWork = this.#index.waiting > 0 || this.#isDue || this.#retention.isLoose;
+    const hasWork = this.#index.waiting > 0 || this.#retention.isDue || this.#retention.isLoose;
     if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStepInPause(), delayMs);
   }
 
@@ -210,10 +208,7 @@ export class SqliteCommits {
     this.#stepError = undefined;
     try {
       const isBehind = this.#index.waiting > DELETED_WORDS_MAX;
-      // Marked traces are deleted before others are marked. Otherwise, each step would read all of them again.
-      const isMarking = this.#writer.deletions.isOpen && !this.#retention.isRemoving;
-      if (isMarking && !isBehind) this.#inTransaction(() => this.#mark());
-      else if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
+      if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
       else if (this.#index.waiting > 0) this.#indexRuns();
       if (this.#retention.isLoose) this.#retention.shrink();
       this.#plan(this.#isPaused ? DELETION_PAUSE_MS : 0);
@@ -229,20 +224,11 @@ export class SqliteCommits {
   /** Whether the next step only deletes traces by request, and writes arrive meanwhile. */
   get #isPaused(): boolean {
     const hasWrites = this.#waiting === 0 && since(this.#writtenAtMs) < BACKGROUND_DELAY_MS;
-    return hasWrites && this.#index.waiting <= DELETED_WORDS_MAX && !this.#retention.isUrgent && this.#isDue;
-  }
-
-  get #isDue(): boolean {
-    return this.#retention.isDue || this.#writer.deletions.isOpen;
+    return hasWrites && this.#index.waiting <= DELETED_WORDS_MAX && !this.#retention.isUrgent && this.#retention.isDue;
   }
 
   get #usualStepMs(): number {
     return since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_STEP_MS : STEP_MS;
-  }
-
-  #mark(): void {
-    const change = this.#writer.deletions.step(DELETION_STEP_MS);
-    if (change !== undefined && change.traces.length > 0) this.#changes.push(change);
   }
 
   #indexRuns(): void {
@@ -252,10 +238,10 @@ export class SqliteCommits {
   }
 
   #forget(): void {
-    const evicted = this.#retention.step(this.#retention.isRemoving ? DELETION_STEP_MS : STEP_MS);
+    const { evicted, removed } = this.#retention.step(this.#retention.isRemoving ? DELETION_STEP_MS : STEP_MS);
     this.#index.waiting = this.#connection.number('SELECT count(*) FROM unindexed');
-    for (const tenant of new Set(evicted.map((trace) => trace.tenant))) {
-      const traces = evicted.filter((trace) => trace.tenant === tenant);
+    for (const [tenant, traces] of grouped(removed, (trace) => trace.tenant)) this.#changes.push({ tenant, traces });
+    for (const [tenant, traces] of grouped(evicted, (trace) => trace.tenant)) {
       const forgotten = { traces: traces.length, runs: traces.reduce((sum, { runs }) => sum + runs, 0) };
       this.#changes.push({ tenant, traces, forgotten });
     }

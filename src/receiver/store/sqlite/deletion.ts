@@ -1,204 +1,191 @@
 import { randomBytes } from 'node:crypto';
 import { decideTraces, type Identity } from '../../domain/identity.ts';
 import type { RunCounts } from '../../domain/query/query.ts';
-import { type Deletion, Deletions, OPEN_DELETIONS_MAX, Tombstones } from '../../domain/retention/deletion.ts';
+import { type Deletion, Tombstones } from '../../domain/retention/deletion.ts';
 import { all } from '../../filter/sql.ts';
-import { StoreError } from '../store.ts';
-import type { ChangedTrace, TenantChange } from '../subscribers.ts';
+import type { ChangedTrace } from '../subscribers.ts';
 import { idBytes, idText, type SqliteConnection } from './file/database.ts';
-import { REMOVED } from './file/schema.ts';
 import type { TracePlacement } from './placement.ts';
-import { type Condition, ofProject, ofTraces } from './reads/lists.ts';
-import { forgetNames, PROJECT_OF_RUN, type StoredTrace } from './reads/stored-trace.ts';
+import { type Condition, isKept, ofProject, ofTraces } from './reads/lists.ts';
+import { forgetNames, type StoredTrace } from './reads/stored-trace.ts';
 import { type ProjectColumns, projectNamesIn, type RunRow, SHOWN_ID } from './run-row.ts';
-import { deleteRunsOf, setRoot } from './sqlite-run.ts';
+import { deleteRun } from './sqlite-run.ts';
 
-/** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
-const STEP_RUNS = 500;
+/** Maximum number of traces that a deletion reports at once. The others are reported when their runs are deleted. */
+const REPORTED_TRACES_MAX = 1_000;
 
-/** Returns the keys of the traces that a deletion covers, limited to those of about `limit` runs. */
-export function coveredTraces(
-  connection: SqliteConnection,
-  tenant: number,
-  { project, target, atMs }: Omit<Deletion, 'tenant'>,
-  limit = -1,
-): number[] {
-  const { sql, params } = all([
-    selectedRuns(connection, tenant, target),
-    ...(project === undefined ? [] : [rootIn(connection, tenant, project)]),
-    ...(target.kind === 'trace' ? [] : [{ sql: STARTED_BEFORE, params: [atMs * 1_000] }]),
-  ]);
-  const select = `SELECT DISTINCT trace AS n FROM (SELECT trace FROM runs
-    WHERE ${target.kind === 'trace' ? '+' : ''}tenant = ? AND ${IS_KEPT} AND ${sql} LIMIT ?)`;
-  return connection.all<{ n: number }>(select, tenant, ...params, limit).map(({ n }) => n);
-}
-
-function selectedRuns(connection: SqliteConnection, tenant: number, { kind, id }: Deletion['target']): Condition {
-  if (kind === 'trace') return ofTraces(tenant, [id]);
-  if (kind !== 'project') return { sql: `${kind} = ?`, params: [id] };
-  return all([{ sql: 'is_root = 1', params: [] }, ofProject(connection, tenant, id)]);
-}
-
-function rootIn(connection: SqliteConnection, tenant: number, project: string): Condition {
-  const { sql, params } = ofProject(connection, tenant, project, 'roots');
-  return { sql: `EXISTS (${ROOT} AND (${sql}))`, params };
-}
-
-/** Counts the runs of the traces that a deletion covers now. Calls `check` for each trace. */
+/** Counts the runs that a deletion covers now. With a project, those are runs of this project. */
 export function countsIn(
   connection: SqliteConnection,
   tenant: number,
-  deletion: Omit<Deletion, 'tenant'>,
-  check: () => void,
+  deletion: Deletion,
+  ...conditions: readonly Condition[]
 ): RunCounts {
-  const traces = coveredTraces(connection, tenant, deletion);
-  let runs = 0;
-  for (const trace of traces) {
-    check();
-    runs += connection.number('SELECT count(*) FROM runs WHERE trace = ?', trace);
-  }
-  return { runs, traces: traces.length };
+  const { sql, params } = coveredTraces(connection, tenant, deletion, conditions);
+  const own = ownRuns(connection, tenant, deletion.project);
+  const counts = connection.one<{ runs: number; traces: number }>(
+    deletion.project === undefined
+      ? `SELECT count(*) AS traces, coalesce(sum(runs), 0) AS runs FROM traces WHERE n IN (${sql})`
+      : `SELECT count(DISTINCT trace) AS traces, count(*) AS runs FROM runs
+          WHERE trace IN (${sql}) AND start_us IS NOT NULL AND ${own.sql}`,
+    ...params,
+    ...own.params,
+  );
+  return { runs: counts?.runs ?? 0, traces: counts?.traces ?? 0 };
 }
 
-interface StoredDeletion {
-  readonly n: number;
-  readonly tenant_n: number;
-  readonly tenant: string;
-  readonly project: string | null;
-  readonly kind: Deletion['target']['kind'];
-  readonly id: string;
-  readonly at_ms: number;
+/** Selects the keys of the traces with runs that a deletion covers. */
+function coveredTraces(
+  connection: SqliteConnection,
+  tenant: number,
+  { project, target: { kind, id } }: Deletion,
+  conditions: readonly Condition[] = [],
+): Condition {
+  const target = (): Condition => {
+    if (kind === 'trace') return ofTraces(tenant, [id]);
+    if (kind === 'project') return all([{ sql: 'is_root = 1', params: [] }, ofProject(connection, tenant, id)]);
+    return { sql: `${kind} = ?`, params: [id] };
+  };
+  const { sql, params } = all([
+    { sql: `${kind === 'trace' ? '+' : ''}tenant = ?`, params: [tenant] },
+    target(),
+    isKept('runs'),
+    ownRuns(connection, tenant, project),
+    ...conditions,
+  ]);
+  return { sql: `SELECT trace FROM runs WHERE ${sql}`, params };
 }
 
-/** A deletion is open until its stored traces are marked. `SqliteRetention` then deletes their runs. */
-export class SqliteDeletions {
-  readonly #connection: SqliteConnection;
-  readonly #known: Deletions;
-
-  constructor(connection: SqliteConnection) {
-    this.#connection = connection;
-    this.#known = new Deletions(connection.all<StoredDeletion>(`${DELETIONS} ORDER BY at_ms`).map(deletionOf));
-  }
-
-  get isOpen(): boolean {
-    return this.#connection.number(OPEN) > 0;
-  }
-
-  /** Stores a deletion. Call `remember` after the commit. */
-  add(tenant: number, { project, target: { kind, id }, atMs }: Deletion): void {
-    const open = this.#connection.number(OPEN);
-    if (open >= OPEN_DELETIONS_MAX) throw new StoreError('busy', `${open} deletions are not finished`, 1);
-    this.#connection.run(INSERT_DELETION, tenant, project ?? null, kind, id, atMs);
-  }
-
-  remember(deletion: Deletion): void {
-    this.#known.add(deletion);
-  }
-
-  /** Marks traces of the first open deletion for about `limitMs`, or as long as it took to find them. */
-  step(limitMs: number): TenantChange | undefined {
-    const begunMs = performance.now();
-    const open = this.#connection.one<StoredDeletion>(`${DELETIONS} WHERE is_open = 1 ORDER BY deletions.n LIMIT 1`);
-    if (open === undefined) return undefined;
-    const found = coveredTraces(this.#connection, open.tenant_n, deletionOf(open), STEP_RUNS);
-    if (found.length === 0) this.#connection.run('UPDATE deletions SET is_open = 0 WHERE n = ?', open.n);
-    const traces: ChangedTrace[] = [];
-    const foundMs = performance.now();
-    const untilMs = foundMs + Math.max(limitMs, foundMs - begunMs);
-    for (const trace of found) {
-      if (traces.length > 0 && performance.now() > untilMs) break;
-      traces.push(this.#mark(trace));
-    }
-    return { tenant: open.tenant, traces };
-  }
-
-  /** Removes those of the changed traces that a deletion covers, and returns them. */
-  removeCovered(tenant: string, traces: readonly StoredTrace[]): Set<StoredTrace | undefined> {
-    const covered = new Set<StoredTrace | undefined>();
-    for (const trace of this.#known.isEmpty ? [] : traces) {
-      if (!this.#known.covers(tenant, this.#named(trace))) continue;
-      covered.add(trace);
-      this.#mark(trace.n);
-      deleteRunsOf(this.#connection, trace.n, STEP_RUNS);
-    }
-    return covered;
-  }
-
-  decideTraces(runs: ReadonlyMap<string, Identity>, names: TracePlacement): ReadonlyMap<string, StoredTrace> {
-    const { tenant } = names;
-    if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return decideTraces(runs, names);
-    const ids = [...runs].flatMap(([id, { traceId = id, otelTraceId = id, parentId = id }]) =>
-      [id, traceId, otelTraceId, parentId].map((name) => name.replaceAll('-', '')),
-    );
-    const tombstones = new Tombstones();
-    const json = JSON.stringify([...new Set(ids)]);
-    for (const { id, kind } of this.#connection.all<{ id: Uint8Array; kind: number }>(REMOVED_AMONG, tenant, json)) {
-      if (kind === 1) tombstones.runs.add(idText(id));
-      else tombstones.traces.set(idText(id), kind === 2);
-    }
-    if (tombstones.runs.size + tombstones.traces.size === 0) return decideTraces(runs, names);
-    const traces = tombstones.decideTraces(runs, names);
-    const keep = (id: string, kind: number): void => this.#connection.run(KEEP_NAME, tenant, idBytes(id), kind);
-    for (const id of tombstones.runs) keep(id, 1);
-    for (const [id, isNamed] of tombstones.traces) keep(id, isNamed ? 2 : 3);
-    this.#connection.run(LIMIT_NAMES);
-    return traces;
-  }
-
-  #named({ id, shownId, n: trace, roots, written }: StoredTrace) {
-    const startUs = this.#connection.one<{ us: number }>(FIRST_START, trace)?.us;
-    const names = () => {
-      // No deletion covered the trace before the change. With the same root and start, only names that are new can matter.
-      const isOther = written.some(({ n, start_us }) => roots.includes(n) || start_us === startUs);
-      const rows = isOther ? this.#connection.all<Pick<RunRow, 'thread' | 'user'>>(NAMES, trace) : written;
-      const project = this.#connection.one<ProjectColumns>(PROJECT_OF_RUN, roots[1]);
-      const [thread, user] = [rows.flatMap((row) => row.thread ?? []), rows.flatMap((row) => row.user ?? [])];
-      return { thread, user, project: project ? projectNamesIn(project) : [] };
-    };
-    return { id, shownId, startUs, names };
-  }
-
-  /** Makes a trace one that is being deleted, and keeps its names. */
-  #mark(trace: number): ChangedTrace {
-    this.#connection.run(KEEP_NAMES, trace, trace, trace);
-    this.#connection.run(LIMIT_NAMES);
-    return hideTrace(this.#connection, trace, REMOVED);
-  }
+function ownRuns(connection: SqliteConnection, tenant: number, project: string | undefined): Condition {
+  return project === undefined ? { sql: '1', params: [] } : ofProject(connection, tenant, project);
 }
 
-function deletionOf({ tenant, project, kind, id, at_ms: atMs }: StoredDeletion): Deletion {
-  return { tenant, ...(project !== null && { project }), target: { kind, id }, atMs };
+/**
+ * Deletes by request what is stored now. Hides whole traces, whose runs are deleted later, see `purge`. Of a trace with
+ * runs outside the project of the deletion, deletes the runs in the project.
+ */
+export function remove(connection: SqliteConnection, deletion: Deletion, placement: TracePlacement): RunCounts {
+  const { tenant } = placement;
+  const { project, target } = deletion;
+  const counts = countsIn(connection, tenant, deletion);
+  const { sql, params } = coveredTraces(connection, tenant, deletion);
+  const own = ownRuns(connection, tenant, deletion.project);
+  const isShared = `EXISTS (SELECT 1 FROM runs WHERE runs.trace = covered.trace AND (${own.sql}) IS NOT TRUE)`;
+  if (project !== undefined) {
+    const shared = `SELECT trace FROM (${sql}) AS covered WHERE ${isShared}`;
+    const ofShared = `SELECT * FROM runs WHERE trace IN (${shared}) AND (${own.sql})`;
+    placement.deleteRuns(connection.all<RunRow>(ofShared, ...params, ...own.params, ...own.params));
+  }
+  const whole = project === undefined ? '' : `WHERE NOT ${isShared}`;
+  const hide = `INSERT OR IGNORE INTO hidden SELECT trace, 0 FROM (${sql}) AS covered ${whole}`;
+  connection.run(hide, ...params, ...(project === undefined ? [] : own.params));
+  // Nothing of the trace has arrived yet.
+  if (counts.traces === 0 && target.kind === 'trace' && project === undefined) {
+    connection.run(KEEP_NAME, tenant, idBytes(target.id), NameKind.UNNAMED);
+  }
+  return counts;
 }
 
-/** Hides a trace that is being deleted. Its new id is random: messages with the old id create a new trace. */
-export function hideTrace(connection: SqliteConnection, trace: number, seq: number): ChangedTrace {
-  const row = connection.one<{ shown: Uint8Array; root: number | null }>(TRACE, trace);
-  setRoot(connection, row?.root, trace, undefined);
-  forgetNames(connection, trace);
-  connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', seq, randomBytes(16), trace);
+/** Returns some of the traces that a deletion covers, for listeners. */
+export function reportedTraces(connection: SqliteConnection, tenant: number, deletion: Deletion): ChangedTrace[] {
+  const { sql, params } = coveredTraces(connection, tenant, deletion);
+  const select = `SELECT DISTINCT trace FROM (${sql}) LIMIT ?`;
+  const traces = connection.all<{ trace: number }>(select, ...params, REPORTED_TRACES_MAX);
+  return traces.map(({ trace }) => changedTrace(connection, trace));
+}
+
+function changedTrace(connection: SqliteConnection, trace: number): ChangedTrace {
+  const shown = connection.one<{ id: Uint8Array }>(SHOWN, trace)?.id ?? new Uint8Array();
   const projects = connection.all<ProjectColumns>(PROJECTS, trace).flatMap(projectNamesIn);
-  return { id: idText(row?.shown ?? new Uint8Array()), projects };
+  return { id: idText(shown), projects };
 }
 
-const DELETIONS = `SELECT deletions.n AS n, tenants.n AS tenant_n, tenants.name AS tenant, project, kind, id, at_ms
-  FROM deletions JOIN tenants ON tenants.n = deletions.tenant`;
-const OPEN = 'SELECT count(*) FROM deletions WHERE is_open = 1';
-const INSERT_DELETION = 'INSERT INTO deletions (tenant, project, kind, id, at_ms, is_open) VALUES (?, ?, ?, ?, ?, 1)';
-const STARTED_BEFORE =
-  'EXISTS (SELECT 1 FROM runs AS earlier WHERE earlier.trace = runs.trace AND earlier.start_us < ?)';
-const IS_KEPT = 'EXISTS (SELECT 1 FROM traces WHERE traces.n = runs.trace AND seq >= 0)';
-const ROOT = 'SELECT 1 FROM traces JOIN runs AS roots ON roots.n = traces.root WHERE traces.n = runs.trace';
+export interface HiddenTrace {
+  readonly trace: number;
+  readonly tenant: string;
+  /** 1 if the trace is deleted to stay within the limits, and 0 if by request. */
+  readonly is_evicted: number;
+}
+
+/** Hides a trace that is deleted to stay within the limits. Messages with its names create a new trace. */
+export function evict(connection: SqliteConnection, trace: number): ChangedTrace {
+  const changed = changedTrace(connection, trace);
+  forgetNames(connection, trace);
+  connection.run('UPDATE traces SET id = ? WHERE n = ?', randomBytes(16), trace);
+  connection.run('INSERT INTO hidden VALUES (?, 1)', trace);
+  return changed;
+}
+
+/**
+ * Deletes runs of a hidden trace, and the trace with its last run. Keeps the names of what was deleted by request. Returns
+ * the trace once it is gone.
+ */
+export function purge(connection: SqliteConnection, { trace, is_evicted }: HiddenTrace, limit: number) {
+  const rows = connection.all<{ n: number }>('SELECT n FROM runs WHERE trace = ? LIMIT ?', trace, limit);
+  const changed = rows.length < limit ? changedTrace(connection, trace) : undefined;
+  if (is_evicted === 0) keepNames(connection, rows, NameKind.UNNAMED_RUN);
+  for (const { n } of rows) deleteRun(connection, n);
+  if (changed === undefined) return undefined;
+  if (is_evicted === 0) connection.run(KEEP_TRACE_NAMES, trace, trace);
+  forgetNames(connection, trace);
+  connection.run('DELETE FROM traces WHERE n = ?', trace);
+  connection.run('DELETE FROM hidden WHERE trace = ?', trace);
+  return changed;
+}
+
+/** Keeps the ids of runs that are deleted, so that later messages for them are ignored. */
+export function keepNames(connection: SqliteConnection, runs: readonly { readonly n: number }[], kind: number): void {
+  connection.run(KEEP_RUNS, kind, JSON.stringify(runs.map(({ n }) => n)), kind);
+  connection.run(LIMIT_NAMES);
+}
+
+/**
+ * Decides the traces of runs, see `decideTraces` of `domain/identity.ts`. Omits the runs of deleted traces, and deleted
+ * runs.
+ */
+export function storedTraces(
+  connection: SqliteConnection,
+  runs: ReadonlyMap<string, Identity>,
+  names: TracePlacement,
+): ReadonlyMap<string, StoredTrace> {
+  const hasDeleted = connection.one(HAS_DELETED) !== undefined;
+  if (!hasDeleted) return decideTraces(runs, names);
+  const { tenant } = names;
+  const tombstones = new Tombstones();
+  const ids = [...runs].flatMap(([id, { traceId = id, otelTraceId = id, parentId = id }]) =>
+    [id, traceId, otelTraceId, parentId].map((name) => name.replaceAll('-', '')),
+  );
+  const json = JSON.stringify([...new Set(ids)]);
+  for (const { id, kind } of connection.all<{ id: Uint8Array; kind: number }>(REMOVED_AMONG, tenant, json)) {
+    if (kind === NameKind.RUN) tombstones.single.add(idText(id));
+    else if (kind === NameKind.UNNAMED_RUN) tombstones.runs.add(idText(id));
+    else tombstones.traces.set(idText(id), kind === NameKind.NAMED);
+  }
+  const traces = tombstones.decideTraces(runs, names);
+  const keep = (id: string, kind: number): void => connection.run(KEEP_NAME, tenant, idBytes(id), kind);
+  for (const id of tombstones.runs) keep(id, NameKind.UNNAMED_RUN);
+  for (const [id, isNamed] of tombstones.traces) keep(id, isNamed ? NameKind.NAMED : NameKind.UNNAMED);
+  connection.run(LIMIT_NAMES);
+  return traces;
+}
+
+/**
+ * What a name in the table `removed` was: the id of a run without a `trace_id` in a deleted trace, a name of a deleted
+ * trace, the id of a deleted trace without a `trace_id`, and the id of a run that was deleted from a trace that stays.
+ */
+export const NameKind = { UNNAMED_RUN: 1, NAMED: 2, UNNAMED: 3, RUN: 4 } as const;
+
+const HAS_DELETED = `SELECT 1 WHERE EXISTS (SELECT 1 FROM removed)
+  OR EXISTS (SELECT 1 FROM hidden WHERE is_evicted = 0)`;
+const SHOWN = `SELECT ${SHOWN_ID} AS id FROM traces WHERE n = ?`;
 const PROJECTS = 'SELECT DISTINCT project, session_id FROM runs WHERE trace = ?';
-const NAMES = 'SELECT DISTINCT thread, user FROM runs WHERE trace = ? AND coalesce(thread, user) IS NOT NULL';
-const TRACE = `SELECT ${SHOWN_ID} AS shown, root FROM traces WHERE n = ?`;
-const FIRST_START =
-  'SELECT start_us AS us FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us LIMIT 1';
-/** Keeps the latest 2,000,000 names of deleted traces. */
+/** Keeps the latest 2,000,000 names of what was deleted. */
 const LIMIT_NAMES = 'DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - 2000000';
 const REMOVED_AMONG = `SELECT id, kind FROM removed
   WHERE tenant = ? AND id IN (SELECT unhex(value) FROM json_each(?)) ORDER BY kind DESC`;
 const KEEP_NAME = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, ?)';
-const KEEP_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind)
-  SELECT tenant, id, 3 - is_named FROM traces WHERE n = ?
-  UNION ALL SELECT tenant, id, 2 FROM trace_names WHERE trace = ?
-  UNION ALL SELECT tenant, id, 1 FROM runs WHERE trace = ? AND is_named = 0`;
+const KEEP_RUNS = `INSERT OR IGNORE INTO removed (tenant, id, kind)
+  SELECT tenant, id, ? FROM runs WHERE n IN (SELECT value FROM json_each(?)) AND (is_named = 0 OR ? = ${NameKind.RUN})`;
+const KEEP_TRACE_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind)
+  SELECT tenant, id, iif(is_named, ${NameKind.NAMED}, ${NameKind.UNNAMED}) FROM traces WHERE n = ?
+  UNION ALL SELECT tenant, id, ${NameKind.NAMED} FROM trace_names WHERE trace = ?`;

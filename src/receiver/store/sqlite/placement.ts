@@ -1,7 +1,9 @@
 import type { PriceList } from '../../domain/cost/prices.ts';
+import { grouped } from '../../domain/grouped.ts';
 import { isProvisional, mayJoin, type TraceNames } from '../../domain/identity.ts';
 import { type ComparedRun, type RepeatedCall, repeatedCallsIn } from '../../domain/trace/repeated-calls.ts';
 import type { ChangedTrace } from '../subscribers.ts';
+import { keepNames, NameKind } from './deletion.ts';
 import { idBytes, idText, type SqliteConnection } from './file/database.ts';
 import { IS_WAITING } from './file/schema.ts';
 import { StoredTrace } from './reads/stored-trace.ts';
@@ -28,6 +30,8 @@ export class TracePlacement implements TraceNames<StoredTrace> {
   readonly #traces = new Map<number | string, StoredTrace>();
   readonly #changed = new Set<SqliteRun>();
   readonly #written = new Map<number, RunRow>();
+  /** The traces of runs that are being deleted by request. */
+  readonly #hidden = new Map<string, StoredTrace>();
 
   constructor(connection: SqliteConnection, prices: PriceList, tenant: number) {
     this.#connection = connection;
@@ -37,18 +41,22 @@ export class TracePlacement implements TraceNames<StoredTrace> {
 
   find(id: string): SqliteRun | undefined {
     const known = this.#runs.get(id);
-    if (known !== undefined) return known;
+    if (known !== undefined || this.#hidden.has(id)) return known;
     // Most runs are new, and this query is faster.
     const stored = this.#connection.one<{ n: number }>(STORED, this.tenant, idBytes(id));
     const row = stored && runAt(this.#connection, stored.n);
     if (row?.evicted === 1) {
-      // The trace is being deleted, so the run is deleted now and counts as unknown. The next message for the run
-      // creates it again.
+      // The trace is being deleted to stay within the limits, so the run is deleted now and counts as unknown. The next
+      // message for the run creates it again.
       deleteRun(this.#connection, row.n);
       return undefined;
     }
     const trace = row && this.#trace(row.trace);
     if (row === undefined || trace === undefined) return undefined;
+    if (trace.isHidden) {
+      this.#hidden.set(id, trace);
+      return undefined;
+    }
     const run = SqliteRun.fromRow(row, trace, this.#prices);
     this.#runs.set(id, run);
     return run;
@@ -61,7 +69,7 @@ export class TracePlacement implements TraceNames<StoredTrace> {
   }
 
   ofRun(id: string): StoredTrace | undefined {
-    return this.find(id)?.trace;
+    return this.find(id)?.trace ?? this.#hidden.get(id);
   }
 
   named(name: string): StoredTrace | undefined {
@@ -112,6 +120,21 @@ export class TracePlacement implements TraceNames<StoredTrace> {
     for (const run of new Set([...received, ...this.#changed])) this.#write(run);
     for (const trace of recounted) this.#recountUsage(trace);
     for (const trace of this.changedTraces()) this.#compareCalls(trace);
+  }
+
+  /** Deletes runs of traces that stay. Their children wait for them in vain. */
+  deleteRuns(rows: readonly RunRow[]): void {
+    keepNames(this.#connection, rows, NameKind.RUN);
+    for (const row of rows) {
+      this.#connection.run(LEAVE_PARENT, row.trace, row.id);
+      deleteRun(this.#connection, row.n);
+    }
+    for (const [n, own] of grouped(rows, ({ trace }) => trace)) {
+      const trace = this.#trace(n);
+      trace?.forget(own);
+      if (trace !== undefined) this.#recountUsage(trace);
+      if (trace !== undefined) this.#compareCalls(trace);
+    }
   }
 
   finish(seq: number, nowMs: number): ChangedTrace[] {
@@ -256,6 +279,7 @@ export class TracePlacement implements TraceNames<StoredTrace> {
   }
 }
 
+const LEAVE_PARENT = 'UPDATE runs SET waits_for = parent WHERE trace = ? AND parent = ?';
 const ADD_NAME = 'INSERT INTO trace_names VALUES (?, ?, ?)';
 const STORED = 'SELECT n FROM runs WHERE tenant = ? AND id = ?';
 const TRACE_BY_ID = 'SELECT n FROM traces WHERE tenant = ? AND id = ?';

@@ -1,32 +1,40 @@
 import type { Ages, ProjectAges } from '../../domain/retention/ages.ts';
-import { DELETIONS_MS } from '../../domain/retention/deletion.ts';
+import { REMOVED_MS } from '../../domain/retention/deletion.ts';
 import type { RetentionTime } from '../../domain/retention/retention-time.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import { hideTrace } from './deletion.ts';
+import { evict, type HiddenTrace, purge } from './deletion.ts';
 import type { SqliteConnection } from './file/database.ts';
-import { EVICTED } from './file/schema.ts';
-import { deleteRunsOf } from './sqlite-run.ts';
 
 export interface Retention extends Ages {
   readonly maxBytes: number;
 }
 
-interface EvictedTrace extends ChangedTrace {
+interface OwnedTrace extends ChangedTrace {
   readonly tenant: string;
+}
+
+interface EvictedTrace extends OwnedTrace {
   readonly runs: number;
 }
 
 /** Number of runs to delete between checks of the time limit. */
 const STEP_RUNS = 50;
+/** Maximum number of traces whose deletion begins in one step, because they are older than the age of their project. */
+const EXPIRED_TRACES_MAX = 100;
 /** Number of free pages that the file keeps, and number of pages that one step releases. */
 const FREE_PAGES = 1_024;
 const STEP_PAGES = 512;
 
 interface OldestTrace {
   readonly n: number;
-  readonly seq: number;
   readonly changed_ms: number;
   readonly tenant: string;
+}
+
+interface AgingProject {
+  readonly tenant: number;
+  readonly name: string;
+  readonly project: string;
 }
 
 /** Deletes the least recently changed traces to stay within the limits, a large trace in several steps. */
@@ -37,7 +45,7 @@ export class SqliteRetention {
   readonly #stored: SqliteRetentionTime;
   readonly #projectAges = new Map<string, ReadonlyMap<string, number>>();
   readonly #pageBytes: number;
-  /** Whether traces of a project have expired. */
+  /** Whether traces are older than the age of their project. */
   #expired = false;
 
   constructor(connection: SqliteConnection, limits: Retention, time: RetentionTime) {
@@ -58,13 +66,13 @@ export class SqliteRetention {
   }
 
   get isDue(): boolean {
-    return this.#expired || this.#due() !== undefined;
+    return this.#expired || this.#hidden() !== undefined || this.#oldest() !== undefined;
   }
 
   /** Whether traces are due, other than those that are deleted by request. */
   get isUrgent(): boolean {
-    const isOnlyRemoving = this.isRemoving && !this.#expired && this.#usedBytes() <= this.#limits.maxBytes;
-    return this.isDue && !isOnlyRemoving;
+    const isRemoving = this.#hidden()?.is_evicted === 0;
+    return isRemoving ? this.#expired || this.#usedBytes() > this.#limits.maxBytes : this.isDue;
   }
 
   /**
@@ -74,29 +82,32 @@ export class SqliteRetention {
   checkAge(wallMs: number): number {
     const timeMs = this.#time.check(wallMs, this.#stored.read());
     if (timeMs !== undefined) this.#stored.write(timeMs);
-    const oldMs = this.#time.timeMs - DELETIONS_MS;
-    this.#connection.run(FORGET_REMOVED, oldMs);
-    this.#connection.run('DELETE FROM deletions WHERE is_open = 0 AND at_ms < ?', oldMs);
-    this.#expired = this.#expiredInProject() !== undefined;
+    this.#connection.run(FORGET_REMOVED, this.#time.timeMs - REMOVED_MS);
+    this.#expired = this.#expiredInProjects(1).length > 0;
     return wallMs - this.#time.timeMs;
   }
 
-  /** Deletes runs for about `limitMs` in the caller's transaction. Returns the traces whose deletion began. */
-  step(limitMs: number): EvictedTrace[] {
-    const evicted: EvictedTrace[] = [];
+  /** Deletes runs for about `limitMs` in the caller's transaction. Returns the traces whose deletion has begun or ended. */
+  step(limitMs: number): { evicted: EvictedTrace[]; removed: OwnedTrace[] } {
+    const [evicted, removed]: [EvictedTrace[], OwnedTrace[]] = [[], []];
     const untilMs = performance.now() + limitMs;
-    for (let trace = this.#next(); trace !== undefined; ) {
-      if (trace.seq >= 0) evicted.push(this.#evict(trace));
-      const runs = deleteRunsOf(this.#connection, trace.n, STEP_RUNS);
-      if (runs < STEP_RUNS) this.#connection.run('DELETE FROM traces WHERE n = ?', trace.n);
-      trace = performance.now() < untilMs ? this.#next() : undefined;
-    }
-    return evicted;
+    do {
+      const hidden = this.#hidden();
+      if (hidden === undefined) {
+        const due = this.#due();
+        if (due.length === 0) break;
+        evicted.push(...due.map((trace) => this.#evict(trace)));
+        continue;
+      }
+      const changed = purge(this.#connection, hidden, STEP_RUNS);
+      if (changed !== undefined && hidden.is_evicted === 0) removed.push({ ...changed, tenant: hidden.tenant });
+    } while (performance.now() < untilMs);
+    return { evicted, removed };
   }
 
   /** Whether runs that a call of `remove` selected are still being deleted. */
   get isRemoving(): boolean {
-    return this.#connection.one('SELECT 1 FROM traces WHERE seq < ? LIMIT 1', EVICTED) !== undefined;
+    return this.#connection.one('SELECT 1 FROM hidden WHERE is_evicted = 0 LIMIT 1') !== undefined;
   }
 
   get isLoose(): boolean {
@@ -110,34 +121,50 @@ export class SqliteRetention {
 
   #evict({ n, tenant }: OldestTrace): EvictedTrace {
     const runs = this.#connection.number('SELECT count(*) FROM runs WHERE trace = ?', n);
-    return { tenant, runs, ...hideTrace(this.#connection, n, EVICTED) };
+    return { tenant, runs, ...evict(this.#connection, n) };
   }
 
-  #next(): OldestTrace | undefined {
-    const due = this.#due();
-    if (due !== undefined || !this.#expired) return due;
-    const expired = this.#expiredInProject();
-    this.#expired = expired !== undefined;
+  /** Returns a trace whose deletion has begun. */
+  #hidden(): HiddenTrace | undefined {
+    return this.#connection.one<HiddenTrace>(HIDDEN);
+  }
+
+  /** Returns the next traces to delete to stay within the limits. */
+  #due(): OldestTrace[] {
+    const oldest = this.#oldest();
+    if (oldest !== undefined) return [oldest];
+    const expired = this.#expired ? this.#expiredInProjects(EXPIRED_TRACES_MAX) : [];
+    this.#expired = expired.length > 0;
     return expired;
   }
 
-  /** Returns a trace that is older than the maximum age of its project. The project of a trace is that of its root. */
-  #expiredInProject(): OldestTrace | undefined {
-    if (this.#projectAges.size === 0) return undefined;
-    const projects = this.#connection.all<{ tenant: number; name: string; project: string }>(PROJECTS);
-    for (const { tenant, name, project } of projects) {
+  /** Returns traces that are older than the age of their project. The project of a trace is that of its root. */
+  #expiredInProjects(limit: number): OldestTrace[] {
+    const found: OldestTrace[] = [];
+    for (const { tenant, name, project } of this.#agingProjects()) {
       const beforeMs = this.#time.timeMs - (this.#projectAges.get(name)?.get(project) ?? this.#limits.maxAgeMs);
-      const found = this.#connection.one<OldestTrace>(EXPIRED, tenant, project, beforeMs * 1_000, beforeMs);
-      if (found !== undefined) return found;
+      const most = limit - found.length;
+      found.push(...this.#connection.all<OldestTrace>(EXPIRED, tenant, project, beforeMs * 1_000, beforeMs, most));
+      if (found.length === limit) break;
     }
-    return undefined;
+    return found;
   }
 
-  /** Returns the next trace to delete. Traces whose deletion has begun come first. */
-  #due(): OldestTrace | undefined {
+  /** Returns the projects with an age of their own. If one is longer than `maxAgeMs`, all, because `#oldest` waits for it. */
+  #agingProjects(): AgingProject[] {
+    if (this.#projectAges.size === 0) return [];
+    if (this.#longestAgeMs > this.#limits.maxAgeMs) return this.#connection.all<AgingProject>(PROJECTS);
+    return [...this.#projectAges].flatMap(([name, ages]) => {
+      const tenant = this.#connection.one<{ n: number }>('SELECT n FROM tenants WHERE name = ?', name)?.n;
+      return tenant === undefined ? [] : [...ages.keys()].map((project) => ({ tenant, name, project }));
+    });
+  }
+
+  /** Returns the trace that has not changed for the longest time, if it is too old or the file too large. */
+  #oldest(): OldestTrace | undefined {
     const trace = this.#connection.one<OldestTrace>(OLDEST);
     if (trace === undefined) return undefined;
-    const isTooOld = trace.seq < 0 || trace.changed_ms < this.#time.timeMs - this.#longestAgeMs;
+    const isTooOld = trace.changed_ms < this.#time.timeMs - this.#longestAgeMs;
     return isTooOld || this.#usedBytes() > this.#limits.maxBytes ? trace : undefined;
   }
 
@@ -170,7 +197,9 @@ export class SqliteRetentionTime {
 
 const FORGET_REMOVED = `DELETE FROM removed WHERE n IN (
   SELECT n FROM (SELECT n, removed_s FROM removed ORDER BY n LIMIT 10000) WHERE removed_s * 1000 < ?)`;
-const OLDEST = `SELECT traces.n AS n, seq, changed_ms, tenants.name AS tenant
+const HIDDEN = `SELECT hidden.trace AS trace, is_evicted, tenants.name AS tenant
+  FROM hidden CROSS JOIN traces ON traces.n = hidden.trace JOIN tenants ON tenants.n = traces.tenant LIMIT 1`;
+const OLDEST = `SELECT traces.n AS n, changed_ms, tenants.name AS tenant
   FROM traces INDEXED BY traces_by_seq JOIN tenants ON tenants.n = tenant ORDER BY seq LIMIT 1`;
 /** Finds each project by one look-up in the index. */
 const PROJECTS = `WITH RECURSIVE found (tenant, project) AS (
@@ -180,6 +209,7 @@ const PROJECTS = `WITH RECURSIVE found (tenant, project) AS (
       SELECT n FROM runs INDEXED BY roots_by_project
       WHERE is_root = 1 AND (tenant, project) > (found.tenant, found.project) ORDER BY tenant, project LIMIT 1)
   ) SELECT tenant, name, project FROM found JOIN tenants ON tenants.n = tenant`;
-const EXPIRED = `SELECT traces.n AS n, seq, changed_ms, tenants.name AS tenant
+const EXPIRED = `SELECT traces.n AS n, changed_ms, tenants.name AS tenant
   FROM runs INDEXED BY roots_by_project JOIN traces ON traces.n = runs.trace JOIN tenants ON tenants.n = runs.tenant
-  WHERE is_root = 1 AND runs.tenant = ? AND project = ? AND start_us < ? AND changed_ms < ? LIMIT 1`;
+  WHERE is_root = 1 AND runs.tenant = ? AND project = ? AND start_us < ? AND changed_ms < ?
+    AND traces.n NOT IN (SELECT trace FROM hidden) LIMIT ?`;

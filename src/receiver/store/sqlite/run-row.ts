@@ -187,7 +187,8 @@ function isExact(text: string): boolean {
 /** A run as selected by `SELECT_RUNS`. `fields`, `facts` and `ages` are JSON texts. */
 export type SelectedRun = RunRow & {
   readonly trace_id: Uint8Array;
-  readonly evicted: number;
+  /** Null unless the trace is being deleted, see `HiddenTrace`. */
+  readonly evicted: number | null;
   readonly fields: string;
   readonly facts: string | null;
   readonly ages: string;
@@ -200,8 +201,9 @@ export const IS_TOP: string = `(parent IS NULL AND waits_for IS NULL OR flags & 
 export const SHOWN_ID: string = `coalesce((SELECT roots.id FROM runs AS roots
     WHERE traces.is_named = 0 AND roots.n = traces.root AND ${IS_TOP}), traces.id)`;
 
-export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, ages, ${SHOWN_ID} AS trace_id, traces.seq < 0 AS evicted
-  FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace`;
+export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, ages, ${SHOWN_ID} AS trace_id, is_evicted AS evicted
+  FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace
+    LEFT JOIN hidden ON hidden.trace = runs.trace`;
 
 export function runAt(connection: SqliteConnection, n: number): SelectedRun | undefined {
   return connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, n);

@@ -174,12 +174,6 @@ export class SqliteRun {
   }
 }
 
-export function deleteRunsOf(connection: SqliteConnection, trace: number, limit: number): number {
-  const runs = connection.all<{ n: number }>('SELECT n FROM runs WHERE trace = ? LIMIT ?', trace, limit);
-  for (const { n } of runs) deleteRun(connection, n);
-  return runs.length;
-}
-
 /** Deletes a run with all its data. */
 export function deleteRun(connection: SqliteConnection, n: number): void {
   const row = connection.one<RunRow>('SELECT * FROM runs WHERE n = ?', n);

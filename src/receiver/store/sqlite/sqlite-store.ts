@@ -27,6 +27,7 @@ import type {
   StatisticsQuery,
 } from '../../domain/query/query.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/retention/ages.ts';
+import { deletionOf } from '../../domain/retention/deletion.ts';
 import { lagReport } from '../../domain/retention/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts';
@@ -256,9 +257,7 @@ export class SqliteStore implements Store {
   }
 
   async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
-    const counts = await this.removable(scope, target);
-    await this.#remove(scope, target);
-    return counts;
+    return await this.#remove(deletionOf(scope, target));
   }
 
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {

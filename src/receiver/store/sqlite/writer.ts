@@ -2,17 +2,17 @@ import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { PriceList } from '../../domain/cost/prices.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { identitiesIn } from '../../domain/identity.ts';
+import type { RunCounts } from '../../domain/query/query.ts';
 import type { Deletion } from '../../domain/retention/deletion.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
-import { SqliteDeletions } from './deletion.ts';
+import { remove, reportedTraces, storedTraces } from './deletion.ts';
 import { idBytes, type SqliteConnection } from './file/database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { TracePlacement } from './placement.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 
 export class SqliteWriter {
-  readonly deletions: SqliteDeletions;
   readonly #connection: SqliteConnection;
   readonly #prices: PriceList;
   readonly #nowMs: () => number;
@@ -21,7 +21,6 @@ export class SqliteWriter {
     this.#connection = connection;
     this.#prices = prices;
     this.#nowMs = nowMs;
-    this.deletions = new SqliteDeletions(connection);
   }
 
   /**
@@ -35,7 +34,7 @@ export class SqliteWriter {
     }
     const placement = this.#placement(tenant);
     const received = new Set<SqliteRun>();
-    const traces = this.deletions.decideTraces(identitiesIn(operations), placement);
+    const traces = storedTraces(this.#connection, identitiesIn(operations), placement);
     const accepted = operations.filter(({ id }) => traces.has(id));
     for (const operation of accepted) {
       const run = placement.findOrCreate(operation.id);
@@ -48,9 +47,7 @@ export class SqliteWriter {
     this.#connection.run('INSERT OR IGNORE INTO unindexed SELECT value FROM json_each(?)', keys);
     this.#attach(accepted, placement);
     const change = this.#finish(tenant, placement);
-    const covered = this.deletions.removeCovered(tenant, placement.changedTraces());
-    const stored = accepted.filter(({ id }) => !covered.has(placement.ofRun(id)));
-    return { discarded: operations.length - stored.length, change };
+    return { discarded: operations.length - accepted.length, change };
   }
 
   /** Adds feedback, which is JSON text. Returns the change, or undefined if the run is unknown. */
@@ -89,8 +86,13 @@ export class SqliteWriter {
     this.#connection.run(REVOKE, this.#tenant(tenant), idBytes(id), revokedMs);
   }
 
-  addDeletion(deletion: Deletion): void {
-    this.deletions.add(this.#tenant(deletion.tenant), deletion);
+  /** Deletes what is stored now. Later messages for it are ignored. */
+  remove(deletion: Deletion): { counts: RunCounts; change: TenantChange } {
+    const placement = this.#placement(deletion.tenant);
+    const traces = reportedTraces(this.#connection, placement.tenant, deletion);
+    const counts = remove(this.#connection, deletion, placement);
+    this.#finish(deletion.tenant, placement);
+    return { counts, change: { tenant: deletion.tenant, traces } };
   }
 
   #tenant(name: string): number {

@@ -7,13 +7,6 @@ export const APPLICATION_ID = 0x5253504e;
 /** Version of the file format, stored as `user_version`. Builds before the first release wrote versions 1 to 4. */
 export const FORMAT_VERSION = 6;
 
-/**
- * Values of `traces.seq` while the runs of a trace are being deleted. `EVICTED`: to stay within the limits. `REMOVED`: by
- * a call of `remove`.
- */
-export const EVICTED: number = -1;
-export const REMOVED: number = -2;
-
 const USAGE_COLUMNS = USAGE_KEYS.map((key) => `${key} REAL`).join(', ');
 
 /** SQL condition for runs whose parent has not arrived. */
@@ -36,7 +29,6 @@ export const SCHEMA: string = `
     id BLOB NOT NULL,
     -- Whether a message names the trace by a trace_id.
     is_named INTEGER NOT NULL DEFAULT 0,
-    -- Negative while the runs of a deleted trace are being deleted, see EVICTED. Its id is then random.
     seq INTEGER NOT NULL,
     changed_ms INTEGER NOT NULL,
     root INTEGER,
@@ -152,8 +144,10 @@ export const SCHEMA: string = `
   CREATE INDEX feedback_by_trace ON feedback (trace);
   CREATE INDEX feedback_by_id ON feedback (id);
 
-  -- The names of deleted traces. Their messages are ignored. The kind is 1 for a run without trace_id, 3 for the id of a
-  -- trace without trace_id, and 2 for another name of a trace.
+  -- The traces whose runs are being deleted, see HiddenTrace. No query returns them.
+  CREATE TABLE hidden (trace INTEGER PRIMARY KEY, is_evicted INTEGER NOT NULL);
+
+  -- The names of what was deleted by request. Messages for it are ignored. See NameKind.
   CREATE TABLE removed (
     n INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,
@@ -180,18 +174,6 @@ export const SCHEMA: string = `
   CREATE TABLE revoked_tokens (
     tenant INTEGER NOT NULL, id BLOB NOT NULL, revoked_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)
   ) WITHOUT ROWID;
-
-  -- Deletions by request. A deletion is open until its stored traces are marked, see REMOVED.
-  CREATE TABLE deletions (
-    n INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL,
-    project TEXT,
-    kind TEXT NOT NULL,
-    id TEXT NOT NULL,
-    at_ms INTEGER NOT NULL,
-    is_open INTEGER NOT NULL
-  );
-  CREATE INDEX open_deletions ON deletions (n) WHERE is_open = 1;
 
   -- Words in the form in which they are compared. Runs that have changed since they were indexed are in unindexed.
   ${WORDS_TABLE};

@@ -9,7 +9,7 @@ import { hasValue, isMatchingFeedback } from '../../../filter/match.ts';
 import type { RunFilter } from '../../../filter/run-filter.ts';
 import { all, COLUMNS, conditionOf, type Dialect, isUsage, marks, ofText, withinBounds } from '../../../filter/sql.ts';
 import { idBytes, type SqliteConnection, type SqlValue } from '../file/database.ts';
-import { type Condition, latencyUs, ofProject, ofTraces } from './lists.ts';
+import { type Condition, isKept, latencyUs, ofProject, ofTraces } from './lists.ts';
 import { RARE_MAX, type SqliteSearch } from './search.ts';
 
 export class SqlFilter {
@@ -29,7 +29,7 @@ export class SqlFilter {
 
   /** Returns SQL conditions for the filter, except for `search`. `usage` is the table with the tokens and costs. */
   conditions(usage: 'runs' | 'traces' = 'runs'): Condition[] {
-    const { range, conditions } = this.#filter;
+    const { range, conditions, projects } = this.#filter;
     const isBounded = Number.isFinite(range.fromUs) || Number.isFinite(range.beforeUs);
     const selected = [
       ...this.#among(conditions),
@@ -39,16 +39,18 @@ export class SqlFilter {
     return [
       // The plus sign prevents SQLite from using indexes that begin with the tenant.
       { sql: isSelective ? '+runs.tenant = ?' : 'runs.tenant = ?', params: [this.#tenant] },
-      // With a range, this condition would make SQLite prefer the index on the start to the index on the user.
-      ...(isBounded ? this.#projects('runs') : this.inside('runs')),
+      // Without the plus sign, this condition makes SQLite prefer the index on the start to the index on the user.
+      ...(isBounded ? [] : [isVisible(conditions.length + projects.length > 0 ? '+runs' : 'runs')]),
+      ...this.#projects('runs'),
       ...(Number.isFinite(range.fromUs) ? [{ sql: 'runs.start_us >= ?', params: [range.fromUs] }] : []),
       ...(Number.isFinite(range.beforeUs) ? [{ sql: 'runs.start_us < ?', params: [range.beforeUs] }] : []),
       ...selected,
+      isKept('runs'),
     ];
   }
 
   inside(runs: string): Condition[] {
-    return [{ sql: `${runs}.start_us IS NOT NULL`, params: [] }, ...this.#projects(runs)];
+    return [isVisible(runs), isKept(runs), ...this.#projects(runs)];
   }
 
   /** Selects the runs with the words of several tags and metadata values. The index begins with the rarest word. */
@@ -175,6 +177,10 @@ function indexedText(node: FilterNode): string | undefined {
 
 function ofKeys(runs: string, keys: readonly number[]): Condition {
   return { sql: `${runs}.n IN (SELECT value FROM json_each(?))`, params: [JSON.stringify(keys)] };
+}
+
+function isVisible(runs: string): Condition {
+  return { sql: `${runs}.start_us IS NOT NULL`, params: [] };
 }
 
 /** A condition that is true for all runs. Ends a query that must end. Calls a function for one of 64 runs, for speed. */

@@ -54,6 +54,11 @@ export function ofTraces(tenant: number, ids: readonly string[], runs: string = 
   return { sql: `${runs}.trace IN (${sql})`, params };
 }
 
+/** Leaves out the runs of traces that are being deleted, also in the first moment. Mostly, there are none. */
+export function isKept(runs: string): Condition {
+  return { sql: `${runs}.trace NOT IN (SELECT trace FROM hidden)`, params: [] };
+}
+
 /** SQL expression for the latency of a run, or null if the run has not ended. */
 export function latencyUs(runs: string): string {
   return `max(0, ${runs}.end_us - ${runs}.start_us)`;

@@ -3,7 +3,7 @@ import type { Attachment } from '../../../../run/record.ts';
 import type { Feedback } from '../../../domain/feedback.ts';
 import { spanKey } from '../../../domain/identity.ts';
 import type { ListQuery, RunQuery, Scope } from '../../../domain/query/query.ts';
-import { deletionAt } from '../../../domain/retention/deletion.ts';
+import { deletionOf } from '../../../domain/retention/deletion.ts';
 import { projectSummaries } from '../../../domain/run-values.ts';
 import { type AttachmentInfo, PAYLOAD_FIELDS } from '../../../domain/run-view.ts';
 import { type StoredRunFacts, wholeTexts } from '../../../domain/summary.ts';
@@ -130,7 +130,7 @@ export class SqliteReader {
     return keys.flatMap(([n, order]) => {
       this.#check();
       const row = runAt(this.#connection, n);
-      if (row === undefined) return [];
+      if (row === undefined || row.evicted !== null) return [];
       const record = {
         ...rowFields(row),
         id: idText(row.id),
@@ -292,8 +292,7 @@ export class SqliteReader {
   };
 
   readonly removable: Read<'removable'> = (scope, target) => {
-    const deletion = deletionAt(Date.now(), scope, target);
-    return countsIn(this.#connection, this.#tenant(scope), deletion, () => this.#check());
+    return countsIn(this.#connection, this.#tenant(scope), deletionOf(scope, target), IS_GOING_ON);
   };
 
   backup(path: string): void {
@@ -383,9 +382,9 @@ const WITHOUT_INDEX: readonly string[] = [
   ...['name', 'type', 'outcome', 'latency', 'tokens', 'cost', 'cached', 'root', 'internal'],
 ];
 
-const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL`;
+const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL AND is_evicted IS NULL`;
 /** `UNION` because SQLite uses no index for `OR`. */
-const MERGED = `${SELECT_RUNS} WHERE traces.seq >= 0 AND runs.n IN (
+const MERGED = `${SELECT_RUNS} WHERE is_evicted IS NULL AND runs.n IN (
   SELECT runs.n FROM json_each(?2) AS ids CROSS JOIN runs ON runs.tenant = ?1 AND runs.id = unhex(ids.value)
   UNION SELECT runs.n FROM json_each(?3) AS spans CROSS JOIN runs ON runs.tenant = ?1 AND runs.span = unhex(spans.value))`;
 /** `CROSS JOIN` looks up each id. Otherwise, SQLite may scan all runs of the tenant. */

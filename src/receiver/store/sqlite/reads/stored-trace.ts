@@ -36,6 +36,8 @@ type TraceRow = Pick<TraceSummary['trace'], 'runs' | 'pending' | 'errors' | 'mod
   end_us: number | null;
   readonly sources: string;
   readonly deciding: string;
+  /** See `HiddenTrace`. */
+  readonly evicted: number | null;
 };
 
 /** A trace that is being changed. Its totals change with each run, which costs the same in large traces. */
@@ -53,8 +55,7 @@ export class StoredTrace implements KnownTrace {
   /** See `ChangedTrace`. The totals change for the project of the root too. */
   readonly #projects = new Set<string>();
   #usage: Usage | undefined;
-  readonly written: RunRow[] = [];
-  roots: readonly [before: number | null, after: number | null] = [null, null];
+  readonly #written: RunRow[] = [];
   /** Fields of the summary whose deciding run may have lost its place. */
   readonly #lost = new Set<DecidingField>();
   readonly #deciding: DecidingRuns<number>;
@@ -63,7 +64,7 @@ export class StoredTrace implements KnownTrace {
   isStale = false;
 
   static read(connection: SqliteConnection, n: number): StoredTrace | undefined {
-    const row = connection.one<TraceRow>('SELECT * FROM traces WHERE n = ?', n);
+    const row = connection.one<TraceRow>(TRACE, n);
     return row && new StoredTrace(row);
   }
 
@@ -91,6 +92,11 @@ export class StoredTrace implements KnownTrace {
     this.isChanged = true;
   }
 
+  /** Whether the trace is being deleted by request. */
+  get isHidden(): boolean {
+    return this.#row.evicted === 0;
+  }
+
   /** The key of the run that is the root in the table. */
   get root(): number | null {
     return this.#row.root;
@@ -107,9 +113,16 @@ export class StoredTrace implements KnownTrace {
     for (const source of other.#sources) this.#sources.add(source);
     this.#otherIds.push(other.id);
     for (const row of rows) {
-      this.written.push(row);
+      this.#written.push(row);
       this.addProjects(row);
     }
+    this.isStale = true;
+  }
+
+  /** Makes the trace forget runs that were deleted. */
+  forget(rows: readonly RunRow[]): void {
+    this.addProjects(...rows);
+    for (const field of DECIDING_FIELDS) this.#lost.add(field);
     this.isStale = true;
   }
 
@@ -129,7 +142,7 @@ export class StoredTrace implements KnownTrace {
   /** Updates the totals for a changed run. `before` is undefined if the run is new. */
   change(before: RunRow | undefined, after: RunRow): void {
     this.addProjects(before, after);
-    this.written.push(after);
+    this.#written.push(after);
     const sums = this.#row;
     sums.runs += +isVisible(after) - +isVisible(before);
     sums.pending += +(after.status === 'pending') - +(before?.status === 'pending');
@@ -161,7 +174,6 @@ export class StoredTrace implements KnownTrace {
   write(connection: SqliteConnection, setRoot: SetRoot, seq: number, nowMs: number): void {
     const { n } = this;
     const [root, rootBefore] = [this.#findRoot(connection), this.#row.root];
-    this.roots = [rootBefore, root?.n ?? null];
     if (root === undefined && connection.one('SELECT 1 FROM runs WHERE trace = ?', n) === undefined) {
       connection.run('DELETE FROM traces WHERE n = ?', n);
       forgetNames(connection, n);
@@ -194,7 +206,7 @@ export class StoredTrace implements KnownTrace {
   /** Finds the runs that decide the summary, from the runs that have been written and those that have decided it before. */
   #decide(connection: SqliteConnection, rootRow: RunRow): RootColumns {
     const root = new SummarizedRow(rootRow);
-    const rows = new Map([rootRow, ...this.written].map((row) => [row.n, new SummarizedRow(row)]));
+    const rows = new Map([rootRow, ...this.#written].map((row) => [row.n, new SummarizedRow(row)]));
     const candidates = [...rows.values()].filter(({ row }) => isVisible(row));
     const deciding: DecidingRuns<SummarizedRow> = {};
     for (const field of DECIDING_FIELDS) {
@@ -212,7 +224,7 @@ export class StoredTrace implements KnownTrace {
 
   #findRoot(connection: SqliteConnection): RunRow | undefined {
     const id = idBytes(this.id);
-    const written = this.written.findLast((row) => isVisible(row) && Buffer.compare(row.id, id) === 0);
+    const written = this.#written.findLast((row) => isVisible(row) && Buffer.compare(row.id, id) === 0);
     const own = written ?? connection.one<RunRow>(OWN_ROOT, this.n, this.#row.tenant, id);
     return (
       own ?? connection.one(TOP_ROOT, this.n) ?? connection.one(FIRST_ROOT, this.n) ?? connection.one(ANY_ROOT, this.n)
@@ -253,11 +265,13 @@ export function forgetNames(connection: SqliteConnection, trace: number): void {
 type SetRoot = (n: number | null | undefined, trace: number, shown: RootColumns | undefined) => void;
 
 const NEW_SUMS = { runs: 0, pending: 0, errors: 0, model_calls: 0, end_us: null };
-const NEW_TRACE = { root: null, ...NEW_SUMS, sources: '[]', deciding: '{}' };
+const NEW_TRACE = { root: null, evicted: null, ...NEW_SUMS, sources: '[]', deciding: '{}' };
 const INSERT_TRACE = `INSERT INTO traces (tenant, id, is_named, seq, changed_ms, runs, pending, errors, model_calls)
   VALUES (?, ?, ?, 0, 0, 0, 0, 0, 0)`;
 const UPDATED = ['seq', 'changed_ms', 'root', ...Object.keys(NEW_SUMS), 'sources', 'deciding', ...USAGE_KEYS];
 const UPDATE_TRACE = `UPDATE traces SET ${UPDATED.map((column) => `${column} = ?`).join(', ')} WHERE n = ?`;
+const TRACE = `SELECT traces.*, (SELECT is_evicted FROM hidden WHERE trace = traces.n) AS evicted
+  FROM traces WHERE n = ?`;
 const RUN = 'SELECT * FROM runs WHERE n = ?';
 const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
 const IS_CALL = `run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')})`;
@@ -282,7 +296,6 @@ const OWN_ROOT = `${FIRST.replace('trace', '+trace')} AND tenant = ? AND id = ?`
 const TOP_ROOT = `${FIRST} AND parent IS NULL AND waits_for IS NULL ORDER BY start_us, n LIMIT 1`;
 const FIRST_ROOT = `${FIRST} AND flags & ${RunFlag.INTERNAL} = 0 ORDER BY start_us, n LIMIT 1`;
 const ANY_ROOT = `${FIRST} ORDER BY start_us, n LIMIT 1`;
-export const PROJECT_OF_RUN = 'SELECT project, session_id FROM runs WHERE n = ?';
 const TOTALS = `SELECT count(*) AS runs, coalesce(sum(status = 'pending'), 0) AS pending,
     coalesce(sum(status = 'error' AND same_call IS NULL), 0) AS errors, max(end_us) AS end_us,
     coalesce(sum(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) AND same_call IS NULL), 0) AS model_calls,
