@@ -14,10 +14,6 @@ export function countsText({ runs, traces }: RunCounts): string {
 
 /** Time for which the names of what was deleted by request are kept, in milliseconds: 30 days. */
 export const REMOVED_MS: number = 30 * 24 * 3_600_000;
-/** Maximum number of deletions whose stored traces are still being deleted. */
-export const OPEN_DELETIONS_MAX = 100;
-/** Maximum number of deletions that are kept. The oldest are forgotten first. */
-const DELETIONS_MAX = 100_000;
 
 /** Covers the traces of a target that are stored when it is requested. With a project, only runs of this project. */
 export interface Deletion extends Omit<Scope, 'signal'> {
@@ -32,68 +28,6 @@ export function deletionOf({ tenant, project }: Scope, { kind, id }: DeletionTar
   }
   const target = { kind, id: kind === 'trace' ? canonicalId(id) : comparable(id) };
   return { tenant, ...(project !== undefined && { project }), target };
-}
-
-export interface CoveredTrace {
-  readonly id: string;
-  /** The id with which answers show the trace. */
-  readonly shownId?: string;
-  /** Start of the first visible run, if there is one. */
-  readonly startUs: number | undefined;
-  /** The threads and users of all visible runs, and the name and the id of the root's project. */
-  names(): Readonly<Record<'thread' | 'user' | 'project', readonly string[]>>;
-}
-
-/** The latest deletions. Finding those that cover a trace takes the same time however many there are. */
-export class Deletions {
-  /** Maps each selector to the time of its latest deletion, in the order in which these were added. */
-  readonly #atMs = new Map<string, number>();
-  /** Time of the latest deletion of each trace, and of the latest other one in each tenant. */
-  readonly #latestMs = new Map<string, number>();
-
-  constructor(deletions: Iterable<Deletion> = []) {
-    for (const deletion of deletions) this.add(deletion);
-  }
-
-  add({ tenant, project, target: { kind, id }, atMs }: Deletion): void {
-    const key = keyOf(tenant, project, kind, id);
-    const latestMs = Math.max(atMs, this.#atMs.get(key) ?? 0);
-    this.#atMs.delete(key);
-    this.#atMs.set(key, latestMs);
-    const name = kind === 'trace' ? tenant + id : tenant;
-    this.#latestMs.set(name, Math.max(latestMs, this.#latestMs.get(name) ?? 0));
-    for (const [oldest, ms] of this.#atMs) {
-      if (this.#atMs.size <= DELETIONS_MAX && ms >= atMs - REMOVED_MS) break;
-      this.#atMs.delete(oldest);
-      const [of, , kindOf, idOf] = JSON.parse(oldest);
-      if (kindOf === 'trace' && this.#latestMs.get(of + idOf) === ms) this.#latestMs.delete(of + idOf);
-    }
-  }
-
-  get isEmpty(): boolean {
-    return this.#atMs.size === 0;
-  }
-
-  covers(tenant: string, trace: CoveredTrace): boolean {
-    const { id, shownId = id, startUs = 0 } = trace;
-    const latestMs = this.#latestMs.get(tenant) ?? 0;
-    const ids = [id, shownId];
-    if (startUs >= latestMs * 1_000 && !ids.some((one) => this.#latestMs.has(tenant + one))) return false;
-    const found = { trace: ids, ...trace.names() };
-    const scopes = [undefined, ...found.project];
-    return DELETION_KINDS.some((kind) =>
-      found[kind].some((name) =>
-        scopes.some((project) => {
-          const atMs = this.#atMs.get(keyOf(tenant, project, kind, name));
-          return atMs !== undefined && (kind === 'trace' || startUs < atMs * 1_000);
-        }),
-      ),
-    );
-  }
-}
-
-function keyOf(...parts: readonly (string | undefined)[]): string {
-  return JSON.stringify(parts);
 }
 
 class Tombstone implements KnownTrace {

@@ -6,7 +6,6 @@ import { addCost, type PriceList } from '../cost/prices.ts';
 import { type Feedback, figuresOf } from '../feedback.ts';
 import { ageOf, type FieldAges, type Identity, identityOf, type KnownTrace, withRecord } from '../identity.ts';
 import type { Scope } from '../query/query.ts';
-import type { CoveredTrace } from '../retention/deletion.ts';
 import type { RunFields, RunOperation } from '../run-message.ts';
 import { type FilteredRun, isOfProject, projectNames, projectOf, timesOf } from '../run-values.ts';
 import {
@@ -147,7 +146,7 @@ export interface TracedRun extends TreeNode, FilteredRun, ComparedRun, Summarize
   readonly costSource: CostSource;
 }
 
-export class AssembledTrace implements CoveredTrace {
+export class AssembledTrace {
   /** The id under which the trace is stored. */
   readonly id: string;
   /**
@@ -235,15 +234,6 @@ export class AssembledTrace implements CoveredTrace {
 
   #countsAlone({ id, summary: { usage, run_type } }: TracedRun): boolean {
     return usage !== undefined && countsUsage(run_type, this.#idsAboveUsage.has(id));
-  }
-
-  get startUs(): number | undefined {
-    return earliest(this.runs)?.startUs;
-  }
-
-  names(): ReturnType<CoveredTrace['names']> {
-    const of = (field: 'thread' | 'user'): string[] => this.runs.flatMap(({ summary }) => summary[field] ?? []);
-    return { thread: of('thread'), user: of('user'), project: this.root ? projectNames(this.root.summary) : [] };
   }
 
   totals(): TraceSummary['trace'] {

@@ -6,7 +6,7 @@ import { PRICE_CHECKS, PriceList, type PriceOptions } from '../../domain/cost/pr
 import type { Feedback } from '../../domain/feedback.ts';
 import type { DeletionTarget, RunCounts, Scope } from '../../domain/query/query.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/retention/ages.ts';
-import { deletionAt } from '../../domain/retention/deletion.ts';
+import { deletionOf } from '../../domain/retention/deletion.ts';
 import { lagReport, RetentionTime } from '../../domain/retention/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
@@ -81,8 +81,6 @@ const CHECKS: Checks<ClickHouseStoreOptions> = {
   readOnly: TRUE_OR_FALSE,
 };
 
-/** Time after which a call of `remove` leaves the rest of its traces to the background, in milliseconds. */
-const DELETION_MS = 1_000;
 /** Maximum time that `close` waits for pending operations, in milliseconds. */
 const CLOSE_MS = 5_000;
 const BEHIND_RETRY_AFTER_S = 10;
@@ -160,7 +158,9 @@ export class ClickHouseStore implements Store {
     const places = new PlaceFinder(writing);
     this.#writer = new MessageWriter(writing, clock, places, batchDelayMs, (groups) => this.#derivation.add(groups));
     this.#changes = new ClickHouseChanges(writing, clock);
-    this.#deletions = new ClickHouseDeletions(retention, clock, this.#changes);
+    this.#deletions = new ClickHouseDeletions(retention, clock, this.#changes, (groups) =>
+      this.#derivation.derive(groups),
+    );
     this.#derivation = new Derivation(writing, this.#prices, this.#changes, clock, this.#deletions);
     if (readOnly) return;
     this.#derivation.start();
@@ -217,8 +217,7 @@ export class ClickHouseStore implements Store {
   readonly projectsOf: Store['projectsOf'] = (scope, runIds) => readProjectsOf(this.#db, scope, runIds);
   readonly payload: Store['payload'] = (scope, runId, field) => readPayload(this.#db, scope, runId, field);
   readonly mergedRuns: Store['mergedRuns'] = (scope, runs) => readMergedRuns(this.#db, scope, runs);
-  readonly removable: Store['removable'] = (scope, target) =>
-    readRemovable(this.#db, deletionAt(this.#clock.nowMs(), scope, target));
+  readonly removable: Store['removable'] = (scope, target) => readRemovable(this.#db, deletionOf(scope, target));
   readonly subscribe: Store['subscribe'] = (scope, listener) => this.#changes.subscribe(scope, listener);
   readonly feedback: Store['feedback'] = (scope, traceIds) => readFeedback(this.#db, scope, traceIds);
   readonly feedbackWithId: Store['feedbackWithId'] = (scope, id) => readFeedbackWithId(this.#db, scope, id);
@@ -234,10 +233,13 @@ export class ClickHouseStore implements Store {
   readonly useKey: KeyStore['useKey'] = (id, usedMs) => this.#keys.useKey(id, usedMs);
 
   async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
+    const deletion = deletionOf(scope, target);
+    // Messages that receivers have acknowledged are covered, also if lists do not show them yet.
+    await this.#derivation.deriveAll().catch(() => {});
     const counts = await this.removable(scope, target);
-    // The time must be late, because the other receivers have 10 s from then on to read the deletion.
-    const removed = await this.#deletions.add(deletionAt(this.#clock.nowMs(), scope, target));
-    await Promise.race([removed(), delay(DELETION_MS, undefined)]);
+    // A clock that is ahead for a moment must not cover what is received after it is right again.
+    await new ClickHouseRetentionTime(this.#retention).check(this.#time, this.#clock.wallMs());
+    await this.#deletions.add({ ...deletion, atMs: this.#time.timeMs });
     return counts;
   }
 

@@ -3,7 +3,7 @@ import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { RunCounts } from '../../domain/query/query.ts';
-import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/retention/deletion.ts';
+import { type Deletion, REMOVED_MS } from '../../domain/retention/deletion.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';
@@ -12,22 +12,32 @@ import type { StoreClock } from './clock.ts';
 import { type ClickHouse, integer, type Sql, sql, string, uuids } from './connection.ts';
 import { type Group, type GroupKey, inGroups, versionAfter } from './groups.ts';
 import { joinGroups } from './joins.ts';
-import { dayOfMs, TOMBSTONE } from './messages.ts';
+import { KnownDeletions, type TimedDeletion } from './known-deletions.ts';
+import { dayOfMs, RUN_TOMBSTONE, TOMBSTONE } from './messages.ts';
 import { insideOf, ofMeantTraces } from './reads/conditions.ts';
 import { OTHERS_US } from './sweep.ts';
 
+/** Maximum number of deletions of a database whose stored traces are still being deleted. */
+const OPEN_DELETIONS_MAX = 100;
 const STEP_TRACES = 10_000;
 /** Interval at which the deletions of other receivers are read, in milliseconds. */
 const READ_MS = 2_000;
 /** Allowance for slow inserts, in milliseconds. */
 const OVERLAP_MS = 60_000;
 
-interface StoredDeletion extends Deletion {
+interface StoredDeletion extends TimedDeletion {
   readonly id: string;
+  /** By the clock of ClickHouse, unlike `atMs`. */
+  readonly requestedMs: number;
 }
 
 interface DeletedTrace extends ChangedTrace {
   readonly group_ids: readonly string[];
+}
+
+interface CoveredTrace extends DeletedTrace {
+  /** The runs in the project of the deletion, if the trace has others. Otherwise empty. */
+  readonly own: readonly (readonly [group_id: string, id: string])[];
 }
 
 /**
@@ -38,44 +48,54 @@ export class ClickHouseDeletions {
   readonly #db: ClickHouse;
   readonly #clock: StoreClock;
   readonly #changes: ClickHouseChanges;
-  readonly #known = new Deletions();
+  readonly #derive: (groups: readonly GroupKey[]) => Promise<void>;
+  readonly #known = new KnownDeletions();
   readonly #open = new Map<string, StoredDeletion>();
   readonly #finishing = new Set<string>();
   #readMs = 0;
   #work: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  constructor(db: ClickHouse, clock: StoreClock, changes: ClickHouseChanges) {
+  constructor(
+    db: ClickHouse,
+    clock: StoreClock,
+    changes: ClickHouseChanges,
+    derive: (groups: readonly GroupKey[]) => Promise<void>,
+  ) {
     this.#db = db;
+    this.#derive = derive;
     this.#clock = clock;
     this.#changes = changes;
   }
 
-  /** Stores a deletion, and begins to delete its traces. The returned function waits for them. */
-  async add(deletion: Deletion): Promise<() => Promise<void>> {
+  /**
+   * Stores a deletion, and deletes its traces. Rejects if ClickHouse fails. Later calls of `refresh` then go on.
+   */
+  async add(deletion: TimedDeletion): Promise<void> {
     await this.refresh();
     if (this.#open.size >= OPEN_DELETIONS_MAX) {
       throw new StoreError('busy', `${this.#open.size} deletions are not finished`, OTHERS_US / 1_000_000);
     }
-    const stored = { ...deletion, id: randomUUID() };
+    const stored = { ...deletion, id: randomUUID(), requestedMs: this.#clock.nowMs() };
     await this.#put(stored, false);
     this.#remember(stored, true);
-    const work = this.#inTurn(() => this.#deleteTraces(stored));
-    return () => work;
+    // What is stored now is covered, whatever the clocks say.
+    const isDone = await this.#inTurn(() => this.#deleteTraces(stored));
+    if (!isDone) throw new StoreError('unavailable', 'The runs cannot be deleted at present: see the log', 10);
   }
 
   /** Reads the deletions of other receivers, if they were not read recently, and continues the open ones. */
   async refresh(isForced = false): Promise<void> {
     const nowMs = this.#clock.nowMs();
     if (!isForced && nowMs - this.#readMs < READ_MS) return;
-    const sinceMs = Math.max(this.#readMs - OVERLAP_MS, nowMs - DELETIONS_MS);
+    const sinceMs = Math.max(this.#readMs - OVERLAP_MS, nowMs - REMOVED_MS);
     const rows = await this.#db.rows<{ json: string; is_open: number }>(
       sql`SELECT json, is_open FROM deletions FINAL WHERE is_open = 1 OR at_ms > ${integer(sinceMs)} ORDER BY at_ms`,
     );
     this.#readMs = nowMs;
     for (const { json, is_open } of rows) this.#remember(JSON.parse(json), is_open === 1);
     for (const deletion of this.#open.values()) {
-      if (nowMs - deletion.atMs < OTHERS_US / 1_000 || this.#finishing.has(deletion.id)) continue;
+      if (nowMs - deletion.requestedMs < OTHERS_US / 1_000 || this.#finishing.has(deletion.id)) continue;
       this.#finishing.add(deletion.id);
       void this.#inTurn(() => this.#finish(deletion)).then(() => this.#finishing.delete(deletion.id));
     }
@@ -83,7 +103,7 @@ export class ClickHouseDeletions {
 
   /** Returns whether a deletion covers the trace of a group and has not deleted it. */
   covers({ tenant, trace }: Group): boolean {
-    return !this.#known.isEmpty && trace.members.length > 0 && this.#known.covers(tenant, trace);
+    return trace.members.length > 0 && this.#known.covers(tenant, trace);
   }
 
   get nowUs(): number {
@@ -115,31 +135,64 @@ export class ClickHouseDeletions {
     else this.#open.delete(deletion.id);
   }
 
-  /** Deletions run one after another. A failure is repeated by a later call of `refresh`. */
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    this.#work = this.#work.then(work).catch((error: unknown) => {
-      if (!this.#isClosed)
-        diagnostics.warn(`the store in ClickHouse could not delete traces and retries: ${messageOf(error)}`);
-    });
-    return this.#work;
+  /** Deletions run one after another. Resolves with whether one succeeded. A later call of `refresh` repeats a failure. */
+  #inTurn(work: () => Promise<void>): Promise<boolean> {
+    const done = this.#work.then(work).then(
+      () => !this.#isClosed,
+      (error: unknown) => {
+        if (!this.#isClosed)
+          diagnostics.warn(`the store in ClickHouse could not delete traces and retries: ${messageOf(error)}`);
+        return false;
+      },
+    );
+    this.#work = done.then(() => {});
+    return done;
   }
 
-  async #put({ atMs, id, ...deletion }: StoredDeletion, isDone: boolean): Promise<void> {
-    const row = { id, at_ms: atMs, is_open: +!isDone, json: JSON.stringify({ ...deletion, atMs, id }) };
-    await this.#db.insert('deletions', [row]);
+  async #put(deletion: StoredDeletion, isDone: boolean): Promise<void> {
+    const { id, requestedMs: at_ms } = deletion;
+    await this.#db.insert('deletions', [{ id, at_ms, is_open: +!isDone, json: JSON.stringify(deletion) }]);
   }
 
   async #finish(deletion: StoredDeletion): Promise<void> {
-    await this.#deleteTraces(deletion);
+    await this.#deleteTraces(deletion, deletion.atMs);
     if (!this.#isClosed) await this.#put(deletion, true);
   }
 
-  async #deleteTraces(deletion: Deletion): Promise<void> {
+  /** Deletes the stored traces that a deletion covers, also those that were received later than `atMs` if it is omitted. */
+  async #deleteTraces(deletion: Deletion, atMs?: number): Promise<void> {
+    const { tenant, project } = deletion;
+    const columns = sql`trace AS id, groupUniqArray(group_id) AS group_ids, ${PROJECTS} AS projects,
+      ${project === undefined ? sql('[]') : ownRuns(deletion)} AS own`;
     while (!this.#isClosed) {
-      const traces = await this.#db.rows<DeletedTrace>(sql`${coveredTraces(deletion, DELETED)} LIMIT ${STEP_TRACES}`);
+      const select = sql`${coveredTraces(deletion, columns, atMs)} LIMIT ${STEP_TRACES}`;
+      const traces = await this.#db.rows<CoveredTrace>(select);
       if (traces.length === 0) return;
-      await this.#delete(deletion.tenant, traces, this.nowUs);
+      const whole = traces.filter(({ own }) => own.length === 0);
+      if (whole.length > 0) await this.#delete(tenant, whole, this.nowUs);
+      await this.#deleteRuns(
+        tenant,
+        traces.flatMap(({ own }) => own),
+      );
     }
+  }
+
+  /** Inserts tombstones of runs, and derives their traces again. */
+  async #deleteRuns(tenant: string, runs: readonly (readonly [group_id: string, id: string])[]): Promise<void> {
+    if (runs.length === 0) return;
+    const receivedUs = this.nowUs;
+    const row = {
+      tenant,
+      day: dayOfMs(receivedUs / 1_000),
+      kind: RUN_TOMBSTONE,
+      received_us: receivedUs,
+      fields: '{}',
+    };
+    await this.#db.insert(
+      'messages',
+      runs.map(([group_id, id]) => ({ ...row, group_id, id })),
+    );
+    await this.#derive([...new Set(runs.map(([group_id]) => group_id))].map((group_id) => ({ tenant, group_id })));
   }
 
   /** Inserts tombstones. The names of a group find it when messages arrive later. Then hides the rows of the traces. */
@@ -167,36 +220,52 @@ export class ClickHouseDeletions {
 
 /** See `DeletionStore.removable`. Counts the runs that lists show. */
 export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<RunCounts> {
-  const select = sql`SELECT count() AS traces, sum(runs) AS runs FROM (${coveredTraces(deletion, sql('count() AS runs'))})`;
+  const { tenant, project } = deletion;
+  const own = insideOf(tenant, { projects: project === undefined ? [] : [project] });
+  const select = sql`SELECT count() AS traces, sum(runs) AS runs
+    FROM (${coveredTraces(deletion, sql`countIf(${own}) AS runs`)})`;
   const [found] = await db.rows<RunCounts>(select);
   return { runs: Number(found?.runs ?? 0), traces: Number(found?.traces ?? 0) };
 }
 
-const DELETED = sql`trace AS id, groupUniqArray(group_id) AS group_ids, ${PROJECTS} AS projects`;
+/** SQL for the groups and ids of a trace's runs in the project of a deletion, or none if it has no others. */
+function ownRuns({ tenant, project = '' }: Deletion): Sql {
+  const isOwn = insideOf(tenant, { projects: [project] });
+  return sql`if(countIf(NOT (${isOwn})) = 0, [], groupArrayIf((group_id, stored.id), ${isOwn}))`;
+}
 
-/** Selects columns of the traces that a deletion covers, as lists show them. */
-function coveredTraces({ tenant, project, target: { kind, id }, atMs }: Deletion, columns: Sql): Sql {
-  const ofTenant = insideOf(tenant, { projects: [] });
+/**
+ * Selects columns of the traces with runs that a deletion covers, as lists show them: those that were received before
+ * `atMs`, or all.
+ */
+function coveredTraces({ tenant, project, target: { kind, id } }: Deletion, columns: Sql, atMs?: number): Sql {
+  const own = insideOf(tenant, { projects: project === undefined ? [] : [project] });
+  const beforeUs = atMs === undefined ? [] : [integer(atMs * 1_000)];
   const ofTarget = (): Sql[] => {
     if (kind === 'trace') return [ofMeantTraces(tenant, [id])];
     // Reading the project of every run takes less time than finding the many traces of a project, and then their runs.
     if (kind === 'project') return [];
-    return [sql`trace IN (SELECT trace FROM runs FINAL WHERE ${ofTenant} AND ${sql(kind)} = ${string(id)})`];
+    const named = all([own, sql`${sql(kind)} = ${string(id)}`, ...beforeUs.map((us) => sql`n < ${us}`)]);
+    return [sql`trace IN (SELECT trace FROM runs FINAL WHERE ${named})`];
   };
-  const rootsIn = [project, kind === 'project' ? id : undefined].filter((name) => name !== undefined);
+  const rootsIn = kind === 'project' ? [id, ...(project === undefined ? [] : [project])] : [];
   const covered = all([
-    ...(kind === 'trace' ? [] : [sql`min(start_us) < ${integer(atMs * 1_000)}`]),
+    sql`countIf(${own}) > 0`,
+    ...(kind === 'project' ? beforeUs.map((us) => sql`min(n) < ${us}`) : []),
     ...rootsIn.map((name) => sql`max(is_root = 1 AND ${insideOf(tenant, { projects: [name] })}) = 1`),
   ]);
   return sql`SELECT ${columns} FROM runs AS stored FINAL
-    WHERE ${all([ofTenant, ...ofTarget()])} GROUP BY trace HAVING ${covered}`;
+    WHERE ${all([insideOf(tenant, { projects: [] }), ...ofTarget()])} GROUP BY trace HAVING ${covered}`;
 }
 
 /**
- * Deletes the messages, attachments, feedback and rows of deleted traces, also of those that arrived later. Keeps the
- * tombstones.
+ * Deletes the messages, attachments, feedback and rows of deleted runs and traces, also of those that arrived later. Keeps
+ * the tombstones.
  */
 export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: number): Promise<void> {
+  const ofRuns = sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)} AND (tenant, group_id, id) IN
+    (SELECT tenant, group_id, id FROM messages WHERE kind = ${RUN_TOMBSTONE} AND day >= toDate(${string(sinceDay)}))`;
+  await deleteMessages(db, ofRuns);
   const removed = sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)} AND (tenant, toUInt128(group_id)) IN
     (SELECT tenant, toUInt128(group_id) FROM messages WHERE kind = ${TOMBSTONE} AND day >= toDate(${string(sinceDay)}))`;
   const days = await db.rows<{ day: string }>(sql`SELECT DISTINCT day FROM messages WHERE ${removed}`);
@@ -213,8 +282,17 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: 
 }
 
 async function deleteGroups(db: ClickHouse, day: string, beforeUs: number, groups: readonly GroupKey[]): Promise<void> {
-  const messages = sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)} AND ${inGroups(groups)}`;
-  const runs = sql`(SELECT tenant, id FROM messages WHERE day = toDate(${string(day)}) AND ${messages})`;
+  await deleteMessages(
+    db,
+    sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)} AND ${inGroups(groups)}`,
+    day,
+  );
+}
+
+/** Deletes messages, and what is stored of their runs. With a day, only messages in its partition. */
+async function deleteMessages(db: ClickHouse, messages: Sql, day?: string): Promise<void> {
+  const ofDay = day === undefined ? messages : sql`day = toDate(${string(day)}) AND ${messages}`;
+  const runs = sql`(SELECT tenant, id FROM messages WHERE ${ofDay})`;
   for (const table of ['attachments', 'feedback']) await deleteWhere(db, table, sql`(tenant, run) IN ${runs}`, 'now');
   await deleteWhere(db, 'runs', sql`is_deleted = 0 AND (tenant, id) IN ${runs}`, 'now');
   await deleteWhere(db, 'messages', messages, 'now', day);

@@ -145,6 +145,20 @@ export class Derivation {
     } while (this.#work !== undefined || this.#due.size > 0);
   }
 
+  /** Derives the groups whose rows are outdated now, also those of other receivers. Rejects if one cannot be derived. */
+  async deriveAll(): Promise<void> {
+    await this.#work;
+    // Those of this receiver, also if its clock has jumped.
+    await this.derive([...this.#due.values()]);
+    const untilUs = this.#clock.nowUs();
+    const sinceUs = (this.#sweptUs ?? (await earlierPositionUs(this.#db, untilUs))) - OVERLAP_US;
+    for (let position: number | undefined = -1; position !== undefined; ) {
+      const found = await underivedGroups(this.#db, this.#id, sinceUs, { untilUs, position });
+      await this.derive(found);
+      position = found[GROUPS_MAX - 1] && found.at(-1)?.position;
+    }
+  }
+
   /** Stops the sweep and derives the scheduled groups. If ClickHouse fails, another receiver derives them later. */
   async close(): Promise<void> {
     this.#isClosed = true;

@@ -5,7 +5,7 @@ import { inTurns } from '../../domain/in-turns.ts';
 import { AssembledTrace } from '../../domain/trace/assemble.ts';
 import { all } from '../../filter/sql.ts';
 import { type ClickHouse, integer, type Param, QueryLimitError, type Sql, sql, uuidParam } from './connection.ts';
-import { type GroupRun, MESSAGE_COLUMNS, type MessageRow, mergedRun, TOMBSTONE } from './messages.ts';
+import { type GroupRun, MESSAGE_COLUMNS, type MessageRow, mergedRun, RUN_TOMBSTONE, TOMBSTONE } from './messages.ts';
 import { inKeys } from './places.ts';
 
 /** Messages of a trace, usually all of them. */
@@ -167,6 +167,7 @@ async function groupOf(
 ): Promise<Group> {
   const found: [id: string, run: GroupRun][] = [];
   const deleted = new Set<string>();
+  const deletedRuns = new Set<string>();
   let [messages, seenUs] = [0, 0];
   for await (const rows of slices) {
     messages += rows.length;
@@ -174,14 +175,17 @@ async function groupOf(
     for await (const [id, own] of inTurns(grouped(rows, (row) => row.id))) {
       for (const row of own) {
         if (row.kind === TOMBSTONE) deleted.add(row.group_id);
+        if (row.kind === RUN_TOMBSTONE) deletedRuns.add(id);
         seenUs = Math.max(seenUs, row.received_us);
       }
-      const sent = own.filter(({ kind }) => kind !== TOMBSTONE);
+      const sent = own.filter(({ kind }) => kind < TOMBSTONE);
       if (sent.length > 0) found.push([id, mergedRun(id, sent)]);
     }
   }
   const merged = new Map(found.sort(([, a], [, b]) => a.run.n - b.run.n));
-  const kept = [...merged.values()].filter((one) => !deleted.has(group_id) && !deleted.has(one.group_id));
+  const kept = [...merged.values()].filter(
+    (one) => !deleted.has(group_id) && !deleted.has(one.group_id) && !deletedRuns.has(one.run.id),
+  );
   const received = kept.map(({ run }) => run);
   // The name of a group that has joined this one is another name of the trace.
   const named = received.find(({ id, fields }) => fields.trace_id && merged.get(id)?.group_id === group_id);

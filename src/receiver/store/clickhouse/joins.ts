@@ -3,7 +3,7 @@ import { isProvisional, mayJoin } from '../../domain/identity.ts';
 import type { AssembledRun } from '../../domain/trace/assemble.ts';
 import { type ClickHouse, type InsertRow, type Sql, sql, uuids } from './connection.ts';
 import { type GroupKey, groupKeyText, inGroups, type JoinedGroups, readRows } from './groups.ts';
-import { type Message, mergedRun, type Place, TOMBSTONE } from './messages.ts';
+import { type Message, mergedRun, type Place, RUN_TOMBSTONE, TOMBSTONE } from './messages.ts';
 import { inKeys, readNames } from './places.ts';
 
 /**
@@ -152,12 +152,15 @@ async function newJoins(db: ClickHouse, provisional: readonly GroupKey[]): Promi
   });
 }
 
-/** Returns runs by tenant and id. Omits those of deleted groups. */
+/** Returns runs by tenant and id. Omits deleted runs and those of deleted groups. */
 async function readRuns(db: ClickHouse, runs: readonly (GroupKey & { readonly id: string })[]) {
   if (runs.length === 0) return new Map<string, AssembledRun>();
   const rows = await readRows(db, sql`${inGroups(runs)} AND (kind = ${TOMBSTONE} OR ${inKeys(runs)})`);
   const deleted = new Set(rows.filter(({ kind }) => kind === TOMBSTONE).map(groupKeyText));
-  const kept = rows.filter((row) => !deleted.has(groupKeyText(row))).sort((a, b) => a.received_us - b.received_us);
+  const deletedRuns = new Set(rows.filter(({ kind }) => kind === RUN_TOMBSTONE).map(({ tenant, id }) => tenant + id));
+  const kept = rows
+    .filter((row) => !deleted.has(groupKeyText(row)) && !deletedRuns.has(row.tenant + row.id))
+    .sort((a, b) => a.received_us - b.received_us);
   const byRun = grouped(kept, ({ tenant, id }) => tenant + id);
   return new Map([...byRun].map(([key, own]) => [key, mergedRun(own[0]?.id ?? '', own).run]));
 }

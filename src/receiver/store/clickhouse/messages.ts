@@ -10,6 +10,8 @@ import { type ClickHouse, type InsertRow, type Sql, sql, string, uuids } from '.
 
 /** Kind of the rows that delete a trace. That of other rows in the table `messages` is their age. */
 export const TOMBSTONE: number = PATCH + 1;
+/** Kind of the rows that delete a run of a trace that stays. */
+export const RUN_TOMBSTONE: number = PATCH + 2;
 
 /** The group and the day under which all messages of a run are stored. */
 export interface Place {

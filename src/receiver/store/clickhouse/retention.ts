@@ -70,19 +70,19 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise
 async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promise<void> {
   const [beforeDay, beforeUs] = [string(dayOfMs(beforeMs)), integer(beforeMs * 1_000)];
   const messageDays = await db.rows<{ day: string; tombstones: number }>(
-    sql`SELECT day, countIf(kind = ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(${beforeDay})
-      GROUP BY day HAVING maxIf(received_us, kind != ${TOMBSTONE}) < ${beforeUs}`,
+    sql`SELECT day, countIf(kind >= ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(${beforeDay})
+      GROUP BY day HAVING maxIf(received_us, kind < ${TOMBSTONE}) < ${beforeUs}`,
   );
   for (const { day, tombstones } of messageDays) {
     if (tombstones === 0 || day < dayOfMs(beforeMs - TOMBSTONES_MS)) await dropPartition(db, 'messages', day);
-    else await deleteWhere(db, 'messages', sql`kind != ${TOMBSTONE} AND day = toDate(${string(day)})`, 'now');
+    else await deleteWhere(db, 'messages', sql`kind < ${TOMBSTONE} AND day = toDate(${string(day)})`, 'now');
   }
   // The messages of runs with other days are stored under the day on which they arrived.
   const isOfMessages = sql`day BETWEEN toDate(${string(EARLIEST_DAY)}) AND toDate(${beforeDay})`;
   const runDays = await db.rows<{ day: string }>(
     sql`SELECT day FROM runs WHERE day < toDate(${beforeDay}) OR day > toDate(${string(dayOfMs(nowMs + DAY_MS))})
       GROUP BY day HAVING if(${isOfMessages},
-        day NOT IN (SELECT day FROM messages WHERE day < toDate(${beforeDay}) AND kind != ${TOMBSTONE}),
+        day NOT IN (SELECT day FROM messages WHERE day < toDate(${beforeDay}) AND kind < ${TOMBSTONE}),
         max(seen_us) < ${beforeUs})`,
   );
   for (const { day } of runDays) {
@@ -121,7 +121,7 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   const ofRun = sql`(tenant, run) IN (SELECT tenant, id FROM runs WHERE ${ofGroup})`;
   await deleteWhere(db, 'attachments', ofRun, 'now');
   await deleteWhere(db, 'feedback', ofRun, 'now');
-  await deleteWhere(db, 'messages', sql`kind != ${TOMBSTONE} AND ${ofGroup}`, 'now');
+  await deleteWhere(db, 'messages', sql`kind < ${TOMBSTONE} AND ${ofGroup}`, 'now');
   // Last, because the other deletions use these rows.
   await loggingRuns(db, ofGroup, () => deleteWhere(db, 'runs', ofGroup));
 }
