@@ -21,16 +21,21 @@ export function countsIn(
   deletion: Deletion,
   ...conditions: readonly Condition[]
 ): RunCounts {
-  const { sql, params } = coveredTraces(connection, tenant, deletion, conditions);
-  const own = ownRuns(connection, tenant, deletion.project);
-  const counts = connection.one<{ runs: number; traces: number }>(
-    deletion.project === undefined
-      ? `SELECT count(*) AS traces, coalesce(sum(runs), 0) AS runs FROM traces WHERE n IN (${sql})`
-      : `SELECT count(DISTINCT trace) AS traces, count(*) AS runs FROM runs
-          WHERE trace IN (${sql}) AND start_us IS NOT NULL AND ${own.sql}`,
-    ...params,
-    ...own.params,
+  return counted(
+    connection,
+    coveredTraces(connection, tenant, deletion, conditions),
+    ownRuns(connection, tenant, deletion),
   );
+}
+
+/** Counts the runs of traces. With a condition, only runs that match it. */
+function counted(connection: SqliteConnection, traces: Condition, own: Condition | undefined): RunCounts {
+  const sql =
+    own === undefined
+      ? `SELECT count(*) AS traces, coalesce(sum(runs), 0) AS runs FROM traces WHERE n IN (${traces.sql})`
+      : `SELECT count(DISTINCT trace) AS traces, count(*) AS runs FROM runs
+          WHERE trace IN (${traces.sql}) AND start_us IS NOT NULL AND (${own.sql})`;
+  const counts = connection.one<{ runs: number; traces: number }>(sql, ...traces.params, ...(own?.params ?? []));
   return { runs: counts?.runs ?? 0, traces: counts?.traces ?? 0 };
 }
 
@@ -50,49 +55,50 @@ function coveredTraces(
     { sql: `${kind === 'trace' ? '+' : ''}tenant = ?`, params: [tenant] },
     target(),
     isKept('runs'),
-    ownRuns(connection, tenant, project),
+    ...(project === undefined ? [] : [ofProject(connection, tenant, project)]),
     ...conditions,
   ]);
   return { sql: `SELECT trace FROM runs WHERE ${sql}`, params };
 }
 
-function ownRuns(connection: SqliteConnection, tenant: number, project: string | undefined): Condition {
-  return project === undefined ? { sql: '1', params: [] } : ofProject(connection, tenant, project);
+/** Selects the runs in the project of a deletion, if it has one. */
+function ownRuns(connection: SqliteConnection, tenant: number, { project }: Deletion): Condition | undefined {
+  return project === undefined ? undefined : ofProject(connection, tenant, project);
 }
 
 /**
  * Deletes by request what is stored now. Hides whole traces, whose runs are deleted later, see `purge`. Of a trace with
- * runs outside the project of the deletion, deletes the runs in the project.
+ * runs outside the project of the deletion, deletes the runs in the project. Returns the traces for listeners.
  */
-export function remove(connection: SqliteConnection, deletion: Deletion, placement: TracePlacement): RunCounts {
+export function remove(
+  connection: SqliteConnection,
+  deletion: Deletion,
+  placement: TracePlacement,
+): { readonly counts: RunCounts; readonly traces: readonly ChangedTrace[] } {
   const { tenant } = placement;
-  const { project, target } = deletion;
-  const counts = countsIn(connection, tenant, deletion);
   const { sql, params } = coveredTraces(connection, tenant, deletion);
-  const own = ownRuns(connection, tenant, deletion.project);
-  const isShared = `EXISTS (SELECT 1 FROM runs WHERE runs.trace = covered.trace AND (${own.sql}) IS NOT TRUE)`;
-  if (project !== undefined) {
-    const shared = `SELECT trace FROM (${sql}) AS covered WHERE ${isShared}`;
-    const ofShared = `SELECT * FROM runs WHERE trace IN (${shared}) AND (${own.sql})`;
-    placement.deleteRuns(connection.all<RunRow>(ofShared, ...params, ...own.params, ...own.params));
+  connection.exec('CREATE TEMP TABLE IF NOT EXISTS covered (trace INTEGER PRIMARY KEY); DELETE FROM covered');
+  connection.run(`INSERT OR IGNORE INTO covered ${sql}`, ...params);
+  const own = ownRuns(connection, tenant, deletion);
+  const counts = counted(connection, { sql: COVERED, params: [] }, own);
+  const reported = connection.all<{ trace: number }>(`${COVERED} LIMIT ?`, REPORTED_TRACES_MAX);
+  const traces = reported.map(({ trace }) => changedTrace(connection, trace));
+  if (own !== undefined) {
+    const isShared = `EXISTS (SELECT 1 FROM runs WHERE runs.trace = covered.trace AND (${own.sql}) IS NOT TRUE)`;
+    const ofShared = `SELECT * FROM runs WHERE trace IN (${COVERED} WHERE ${isShared}) AND (${own.sql})`;
+    placement.deleteRuns(connection.all<RunRow>(ofShared, ...own.params, ...own.params));
+    connection.run(`DELETE FROM covered WHERE ${isShared}`, ...own.params);
   }
-  const whole = project === undefined ? '' : `WHERE NOT ${isShared}`;
-  const hide = `INSERT OR IGNORE INTO hidden SELECT trace, 0 FROM (${sql}) AS covered ${whole}`;
-  connection.run(hide, ...params, ...(project === undefined ? [] : own.params));
+  connection.run('INSERT INTO hidden SELECT trace, 0 FROM covered');
+  const { target } = deletion;
   // Nothing of the trace has arrived yet.
-  if (counts.traces === 0 && target.kind === 'trace' && project === undefined) {
+  if (counts.traces === 0 && target.kind === 'trace' && own === undefined) {
     connection.run(KEEP_NAME, tenant, idBytes(target.id), NameKind.UNNAMED);
   }
-  return counts;
+  return { counts, traces };
 }
 
-/** Returns some of the traces that a deletion covers, for listeners. */
-export function reportedTraces(connection: SqliteConnection, tenant: number, deletion: Deletion): ChangedTrace[] {
-  const { sql, params } = coveredTraces(connection, tenant, deletion);
-  const select = `SELECT DISTINCT trace FROM (${sql}) LIMIT ?`;
-  const traces = connection.all<{ trace: number }>(select, ...params, REPORTED_TRACES_MAX);
-  return traces.map(({ trace }) => changedTrace(connection, trace));
-}
+const COVERED = 'SELECT trace FROM covered';
 
 function changedTrace(connection: SqliteConnection, trace: number): ChangedTrace {
   const shown = connection.one<{ id: Uint8Array }>(SHOWN, trace)?.id ?? new Uint8Array();
@@ -120,7 +126,11 @@ export function evict(connection: SqliteConnection, trace: number): ChangedTrace
  * Deletes runs of a hidden trace, and the trace with its last run. Keeps the names of what was deleted by request. Returns
  * the trace once it is gone.
  */
-export function purge(connection: SqliteConnection, { trace, is_evicted }: HiddenTrace, limit: number) {
+export function purge(
+  connection: SqliteConnection,
+  { trace, is_evicted }: HiddenTrace,
+  limit: number,
+): ChangedTrace | undefined {
   const rows = connection.all<{ n: number }>('SELECT n FROM runs WHERE trace = ? LIMIT ?', trace, limit);
   const changed = rows.length < limit ? changedTrace(connection, trace) : undefined;
   if (is_evicted === 0) keepNames(connection, rows, NameKind.UNNAMED_RUN);
@@ -173,7 +183,12 @@ export function storedTraces(
  * What a name in the table `removed` was: the id of a run without a `trace_id` in a deleted trace, a name of a deleted
  * trace, the id of a deleted trace without a `trace_id`, and the id of a run that was deleted from a trace that stays.
  */
-export const NameKind = { UNNAMED_RUN: 1, NAMED: 2, UNNAMED: 3, RUN: 4 } as const;
+export const NameKind: Readonly<Record<'UNNAMED_RUN' | 'NAMED' | 'UNNAMED' | 'RUN', number>> = {
+  UNNAMED_RUN: 1,
+  NAMED: 2,
+  UNNAMED: 3,
+  RUN: 4,
+};
 
 const HAS_DELETED = `SELECT 1 WHERE EXISTS (SELECT 1 FROM removed)
   OR EXISTS (SELECT 1 FROM hidden WHERE is_evicted = 0)`;

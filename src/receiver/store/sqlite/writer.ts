@@ -6,7 +6,7 @@ import type { RunCounts } from '../../domain/query/query.ts';
 import type { Deletion } from '../../domain/retention/deletion.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
-import { remove, reportedTraces, storedTraces } from './deletion.ts';
+import { remove, storedTraces } from './deletion.ts';
 import { idBytes, type SqliteConnection } from './file/database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { TracePlacement } from './placement.ts';
@@ -89,8 +89,7 @@ export class SqliteWriter {
   /** Deletes what is stored now. Later messages for it are ignored. */
   remove(deletion: Deletion): { counts: RunCounts; change: TenantChange } {
     const placement = this.#placement(deletion.tenant);
-    const traces = reportedTraces(this.#connection, placement.tenant, deletion);
-    const counts = remove(this.#connection, deletion, placement);
+    const { counts, traces } = remove(this.#connection, deletion, placement);
     this.#finish(deletion.tenant, placement);
     return { counts, change: { tenant: deletion.tenant, traces } };
   }
