@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sentError, WorkerThread } from '#src/receiver/store/sqlite/threads/thread.ts';
 import { ThreadPool } from '#src/receiver/store/sqlite/threads/thread-pool.ts';
-import { StoreError } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, StoreError } from '#src/receiver.ts';
 
 const startFixture = () => new Worker(new URL('../fixtures/store-thread.mjs', import.meta.url));
 
@@ -29,7 +29,7 @@ function make() {
       close: async () => void started.push(`close thread ${number}`),
     };
   }, 2);
-  const read = (name: string, signal?: AbortSignal) => pool.call(signal, 'read', name);
+  const read = (name: string, signal?: AbortSignal, tenant = 'acme') => pool.call({ tenant, signal }, 'read', name);
   const end = (name: string) => ends.get(name)?.();
   return { pool, read, end, started, flags, failures };
 }
@@ -111,12 +111,12 @@ describe('a pool of threads', () => {
       1,
     );
     onTestFinished(() => pool.close());
-    const dying = pool.call(undefined, 'die');
-    const waiting = ['a', 'b'].map((word) => pool.call(undefined, 'echo', word));
+    const dying = pool.call(DEFAULT_SCOPE, 'die');
+    const waiting = ['a', 'b'].map((word) => pool.call(DEFAULT_SCOPE, 'echo', word));
     await expect(dying).rejects.toMatchObject({ code: 'RUNSPAN_STORE_FAILED' });
-    expect(await Promise.all([...waiting, pool.call(undefined, 'echo', 'c')])).toEqual([['a'], ['b'], ['c']]);
-    await expect(pool.call(undefined, 'die')).rejects.toThrow('out of order');
-    expect(await pool.call(undefined, 'echo', 'd')).toEqual(['d']);
+    expect(await Promise.all([...waiting, pool.call(DEFAULT_SCOPE, 'echo', 'c')])).toEqual([['a'], ['b'], ['c']]);
+    await expect(pool.call(DEFAULT_SCOPE, 'die')).rejects.toThrow('out of order');
+    expect(await pool.call(DEFAULT_SCOPE, 'echo', 'd')).toEqual(['d']);
     expect(problems).toEqual(['out of order', 'out of order']);
   });
 });

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { messageOf } from '../../base/text.ts';
+import { SharedLimit } from '../domain/shared-limit.ts';
 import { HttpError } from './http-error.ts';
 
 export interface BodyLimits {
@@ -12,7 +13,10 @@ export interface BodyLimits {
    * limited, because spans that repeat a long prompt compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
-  /** Maximum size of all bodies in memory, in bytes. A request above it gets status 429, and can be sent again. */
+  /**
+   * Maximum size of all bodies in memory, in bytes, see `SharedLimit`. A request above it gets status 429, and can be sent
+   * again.
+   */
   readonly inFlightBytesMax: number;
 }
 
@@ -27,16 +31,29 @@ const JOINED_CHUNKS = 64;
 
 const RETRY_AFTER_S = 1;
 
-/** Reads request bodies and limits their total size in memory. */
+/** Reads the request bodies of a tenant, and limits the total size of all bodies in memory. */
 export class RequestBodies {
   readonly #limits: BodyLimits;
   readonly #onRead: (bytes: number) => void;
-  #inFlightBytes = 0;
+  readonly #inFlight: SharedLimit;
+  readonly #tenant: string;
 
   /** `onRead` is called with the size of each decompressed chunk. */
-  constructor(limits: BodyLimits = LIMITS, onRead: (bytes: number) => void = () => {}) {
+  constructor(
+    limits: BodyLimits = LIMITS,
+    onRead: (bytes: number) => void = () => {},
+    inFlight: SharedLimit = new SharedLimit(limits.inFlightBytesMax),
+    tenant = '',
+  ) {
     this.#onRead = onRead;
     this.#limits = limits;
+    this.#inFlight = inFlight;
+    this.#tenant = tenant;
+  }
+
+  /** Returns a reader of another tenant's bodies, within the same limit. */
+  of(tenant: string): RequestBodies {
+    return new RequestBodies(this.#limits, this.#onRead, this.#inFlight, tenant);
   }
 
   /**
@@ -50,7 +67,7 @@ export class RequestBodies {
     use: (body: Buffer) => Result | Promise<Result>,
     bytesMax: number = Number.POSITIVE_INFINITY,
   ): Promise<Result> {
-    const { wireBytesMax, decodedBytesMax, inFlightBytesMax } = this.#limits;
+    const { wireBytesMax, decodedBytesMax } = this.#limits;
     if (Number(request.headers['content-length'] ?? 0) > wireBytesMax) throw tooLarge(wireBytesMax);
     const { source, failureOf, close } = openBody(request, wireBytesMax);
     const isCompressed = source !== request;
@@ -59,25 +76,23 @@ export class RequestBodies {
     let sizeBytes = 0;
     let reservedBytes = 0;
     let smallChunks = 0;
-    const reserve = (bytes: number): void => {
-      reservedBytes += bytes;
-      this.#inFlightBytes += bytes;
-    };
     const add = (chunk: Buffer): void => {
       sizeBytes += chunk.length;
       this.#onRead(chunk.length);
       if (sizeBytes > sizeBytesMax) throw tooLarge(sizeBytesMax, isCompressed ? ' when decompressed' : '');
       const reservation = chunk.length + CHUNK_OVERHEAD_BYTES;
-      if (this.#inFlightBytes + reservation > inFlightBytesMax) {
+      if (!this.#inFlight.take(this.#tenant, reservation, reservedBytes)) {
         const detail = 'The receiver is processing too many request bodies; send this request again';
         throw new HttpError(429, detail, { 'retry-after': `${RETRY_AFTER_S}` });
       }
-      reserve(reservation);
+      reservedBytes += reservation;
       chunks.push(chunk);
       if (chunk.length < CHUNK_OVERHEAD_BYTES) smallChunks += 1;
       if (smallChunks < JOINED_CHUNKS) return;
       chunks.push(Buffer.concat(chunks.splice(-JOINED_CHUNKS)));
-      reserve(-(JOINED_CHUNKS - 1) * CHUNK_OVERHEAD_BYTES);
+      const freedBytes = (JOINED_CHUNKS - 1) * CHUNK_OVERHEAD_BYTES;
+      this.#inFlight.add(this.#tenant, -freedBytes);
+      reservedBytes -= freedBytes;
       smallChunks = 0;
     };
     try {
@@ -98,7 +113,7 @@ export class RequestBodies {
       chunks.length = 0;
       return await use(body);
     } finally {
-      this.#inFlightBytes -= reservedBytes;
+      this.#inFlight.add(this.#tenant, -reservedBytes);
       close();
     }
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import { nameInPath } from '../domain/path-segment.ts';
 import { DEFAULT_SCOPE, type Store, StoreError } from '../store/store.ts';
+import { ChangeStreams } from './change-stream.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { ReadCache } from './read-cache.ts';
 import { LIMITS, LIMITS_OF_ANYONE, RequestBodies } from './request-body.ts';
@@ -55,7 +55,7 @@ export function createRoutes(
     fault: () => store.fault,
     tokens: access.tokens,
     metrics,
-    streams: new Set<Socket>(),
+    streams: new ChangeStreams(),
   };
   const onRead = (bytes: number): void => {
     metrics.receivedBytes += bytes;
@@ -86,7 +86,8 @@ export function createRoutes(
     const parameters = parametersIn(path, endpoint);
     const scope = { ...reached, ...(left && { signal: left }) };
     const call = { ...context, scope, permission, request, liftTimeout, parameters, search };
-    const response = await route.handle({ ...call, bodies: admission === 'anyone' ? bodiesOfAnyone : bodies });
+    const own = (admission === 'anyone' ? bodiesOfAnyone : bodies).of(scope.tenant);
+    const response = await route.handle({ ...call, bodies: own });
     if (!isForPages || page === undefined) return response;
     return { ...response, headers: { ...response.headers, ...corsHeaders(page) } };
   };

@@ -14,7 +14,7 @@ export function countsText({ runs, traces }: RunCounts): string {
 
 /** Time for which deletions, and the names of deleted traces, are kept, in milliseconds: 30 days. */
 export const DELETIONS_MS: number = 30 * 24 * 3_600_000;
-/** Maximum number of deletions whose stored traces are still being deleted. */
+/** Maximum number of deletions whose stored traces are still being deleted, see `SharedLimit`. */
 export const OPEN_DELETIONS_MAX = 100;
 /** Maximum number of deletions that are kept. The oldest are forgotten first. */
 const DELETIONS_MAX = 100_000;

@@ -4,6 +4,7 @@ import { messageOf } from '../../../base/text.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { RunCounts } from '../../domain/query/query.ts';
 import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/retention/deletion.ts';
+import { SharedLimit } from '../../domain/shared-limit.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';
@@ -41,6 +42,8 @@ export class ClickHouseDeletions {
   readonly #known = new Deletions();
   readonly #open = new Map<string, StoredDeletion>();
   readonly #finishing = new Set<string>();
+  readonly #limit = new SharedLimit(OPEN_DELETIONS_MAX);
+  readonly #storing = new Set<StoredDeletion>();
   #readMs = 0;
   #work: Promise<void> = Promise.resolve();
   #isClosed = false;
@@ -54,11 +57,13 @@ export class ClickHouseDeletions {
   /** Stores a deletion, and begins to delete its traces. The returned function waits for them. */
   async add(deletion: Deletion): Promise<() => Promise<void>> {
     await this.refresh();
-    if (this.#open.size >= OPEN_DELETIONS_MAX) {
-      throw new StoreError('busy', `${this.#open.size} deletions are not finished`, OTHERS_US / 1_000_000);
+    this.#limit.count([...this.#open.values(), ...this.#storing].map(({ tenant }) => tenant));
+    if (!this.#limit.admits(deletion.tenant, 1)) {
+      throw new StoreError('busy', `${this.#limit.total} deletions are not finished`, OTHERS_US / 1_000_000);
     }
     const stored = { ...deletion, id: randomUUID() };
-    await this.#put(stored, false);
+    this.#storing.add(stored);
+    await this.#put(stored, false).finally(() => this.#storing.delete(stored));
     this.#remember(stored, true);
     const work = this.#inTurn(() => this.#deleteTraces(stored));
     return () => work;

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { decideTraces, type Identity } from '../../domain/identity.ts';
 import type { RunCounts } from '../../domain/query/query.ts';
 import { type Deletion, Deletions, OPEN_DELETIONS_MAX, Tombstones } from '../../domain/retention/deletion.ts';
+import { SharedLimit } from '../../domain/shared-limit.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace, TenantChange } from '../subscribers.ts';
@@ -76,6 +77,7 @@ export class SqliteDeletions {
   readonly #connection: SqliteConnection;
   readonly #counters: Counters;
   readonly #known: Deletions;
+  readonly #limit = new SharedLimit(OPEN_DELETIONS_MAX);
 
   constructor(connection: SqliteConnection, counters: Counters) {
     this.#connection = connection;
@@ -88,10 +90,11 @@ export class SqliteDeletions {
   }
 
   /** Stores a deletion. Call `remember` after the commit. */
-  add(tenant: number, { project, target: { kind, id }, atMs }: Deletion): void {
-    const open = this.#connection.number(OPEN);
-    if (open >= OPEN_DELETIONS_MAX) throw new StoreError('busy', `${open} deletions are not finished`, 1);
-    this.#connection.run(INSERT_DELETION, tenant, project ?? null, kind, id, atMs);
+  add(tenantN: number, { tenant, project, target: { kind, id }, atMs }: Deletion): void {
+    const open = this.#connection.all<StoredDeletion>(`${DELETIONS} WHERE is_open = 1`);
+    this.#limit.count(open.map((one) => one.tenant));
+    if (!this.#limit.admits(tenant, 1)) throw new StoreError('busy', `${open.length} deletions are not finished`, 1);
+    this.#connection.run(INSERT_DELETION, tenantN, project ?? null, kind, id, atMs);
   }
 
   remember(deletion: Deletion): void {

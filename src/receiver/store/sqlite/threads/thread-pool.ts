@@ -1,3 +1,4 @@
+import { SharedLimit } from '../../../domain/shared-limit.ts';
 import { StoreError } from '../../store.ts';
 import type { ArgumentsOf, ResultOf, Thread } from './thread.ts';
 
@@ -14,44 +15,69 @@ interface Member<Calls> {
   readonly ended: Int32Array;
 }
 
-/** Threads that are started on demand and execute one call at a time. Calls above the maximum number wait. */
+/** Whose call it is, see `Scope`. The tenant of the store's own calls is `''`. */
+export interface Caller {
+  readonly tenant: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface WaitingCall {
+  readonly tenant: string;
+  readonly start: () => void;
+  readonly end: () => void;
+}
+
+/**
+ * Threads that are started on demand and execute one call at a time. Calls above the maximum number, or above the share of
+ * their tenant, wait. Tenants with the fewest calls in threads come first, and take turns.
+ */
 export class ThreadPool<Calls> {
   readonly #open: (ended: Int32Array) => Promise<Thread<Calls>>;
-  readonly #max: number;
+  /** Calls that have a thread, or open one. A thread is idle or not open for each of the others. */
+  readonly #running: SharedLimit;
   /** The threads, by the number that ends their call. */
   readonly #threads = new Map<Int32Array, Promise<Thread<Calls>>>();
   readonly #idle: Member<Calls>[] = [];
-  /** Functions that let a waiting call continue, in the order of the calls. */
-  readonly #waiting = new Set<(member: Member<Calls> | undefined) => void>();
+  /** Oldest first. */
+  readonly #waiting = new Set<WaitingCall>();
   #isClosed = false;
 
   constructor(open: (ended: Int32Array) => Promise<Thread<Calls>>, max: number) {
     this.#open = open;
-    this.#max = max;
+    this.#running = new SharedLimit(max);
   }
 
   /** If the signal aborts, rejects at once if the call waits, or else as soon as the thread is free. */
   async call<Name extends keyof Calls & string>(
-    signal: AbortSignal | undefined,
+    { tenant, signal }: Caller,
     name: Name,
     ...args: ArgumentsOf<Calls[Name]>
   ): Promise<ResultOf<Calls[Name]>> {
-    const member = await this.#take(signal);
-    const end = (): void => void Atomics.store(member.ended, 0, 1);
+    await this.#turn(tenant, signal);
     try {
-      if (signal?.aborted) throw new EndedError();
-      Atomics.store(member.ended, 0, 0);
-      signal?.addEventListener('abort', end);
-      return await member.thread.call(name, ...args);
+      // Once the pool is closed, nobody would close another thread.
+      if (this.#isClosed || signal?.aborted) throw new EndedError();
+      const member = this.#idle.pop() ?? (await this.#opened());
+      const end = (): void => void Atomics.store(member.ended, 0, 1);
+      try {
+        if (signal?.aborted) throw new EndedError();
+        Atomics.store(member.ended, 0, 0);
+        signal?.addEventListener('abort', end);
+        return await member.thread.call(name, ...args);
+      } finally {
+        signal?.removeEventListener('abort', end);
+        if (member.thread.hasEnded) this.#threads.delete(member.ended);
+        else this.#idle.push(member);
+      }
     } finally {
-      signal?.removeEventListener('abort', end);
-      this.#give(member);
+      this.#running.add(tenant, -1);
+      this.#startWaiting();
     }
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const wake of this.#waiting) wake(undefined);
+    for (const { end } of this.#waiting) end();
     const closed = [...this.#threads].map(async ([ended, opening]) => {
       const thread = await opening;
       Atomics.store(ended, 0, 1);
@@ -60,47 +86,53 @@ export class ThreadPool<Calls> {
     await Promise.allSettled(closed);
   }
 
-  /** Waits for a thread. Throws once the pool is closed, because nobody would close another thread. */
-  async #take(signal: AbortSignal | undefined): Promise<Member<Calls>> {
-    if (this.#isClosed || signal?.aborted) throw new EndedError();
-    const idle = this.#idle.pop();
-    if (idle !== undefined) return idle;
-    if (this.#threads.size >= this.#max) return (await this.#wait(signal)) ?? this.#take(signal);
+  /** Waits until a call may run, and counts it as running. */
+  #turn(tenant: string, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiting.delete(call);
+        signal?.removeEventListener('abort', call.end);
+      };
+      const call: WaitingCall = {
+        tenant,
+        start: () => {
+          leave();
+          resolve();
+        },
+        end: () => {
+          leave();
+          reject(new EndedError());
+        },
+      };
+      if (this.#isClosed || signal?.aborted) return call.end();
+      this.#waiting.add(call);
+      signal?.addEventListener('abort', call.end);
+      this.#startWaiting();
+    });
+  }
+
+  #startWaiting(): void {
+    const runningOf = ({ tenant }: WaitingCall): number => this.#running.usedBy(tenant);
+    for (const call of [...this.#waiting].sort((one, other) => runningOf(one) - runningOf(other))) {
+      if (!this.#running.take(call.tenant, 1)) continue;
+      call.start();
+      // The tenant's other calls go behind those of tenants with as many calls in threads.
+      for (const own of [...this.#waiting].filter(({ tenant }) => tenant === call.tenant)) {
+        this.#waiting.delete(own);
+        this.#waiting.add(own);
+      }
+    }
+  }
+
+  async #opened(): Promise<Member<Calls>> {
     const ended = new Int32Array(new SharedArrayBuffer(4));
     const opening = this.#open(ended);
     this.#threads.set(ended, opening);
     try {
       return { thread: await opening, ended };
     } catch (error) {
-      this.#forget(ended);
+      this.#threads.delete(ended);
       throw error;
     }
-  }
-
-  #wait(signal: AbortSignal | undefined): Promise<Member<Calls> | undefined> {
-    return new Promise((resolve) => {
-      const wake = (member: Member<Calls> | undefined): void => {
-        this.#waiting.delete(wake);
-        signal?.removeEventListener('abort', leave);
-        resolve(member);
-      };
-      const leave = (): void => wake(undefined);
-      this.#waiting.add(wake);
-      signal?.addEventListener('abort', leave);
-    });
-  }
-
-  #give(member: Member<Calls>): void {
-    const [next] = this.#waiting;
-    if (member.thread.hasEnded) this.#forget(member.ended);
-    else if (next === undefined) this.#idle.push(member);
-    else next(member);
-  }
-
-  /** Lets a waiting call open a thread in place of one that could not be opened, or that has ended. */
-  #forget(ended: Int32Array): void {
-    this.#threads.delete(ended);
-    const [next] = this.#waiting;
-    next?.(undefined);
   }
 }
