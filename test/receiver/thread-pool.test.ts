@@ -51,6 +51,25 @@ describe('a pool of threads', () => {
     await expect.poll(() => started).toHaveLength(5);
   });
 
+  test('gives a tenant half of the threads while another has calls, and waiting tenants take turns', async () => {
+    const { read, end, started } = make();
+    const names = () => started.map((line) => line.replace(/ in.*/, ''));
+    for (const name of ['a1', 'a2', 'a3', 'a4']) void read(name);
+    for (const name of ['b1', 'b2']) void read(name, undefined, 'bolt');
+    void read('c1', undefined, 'cobalt');
+    await expect.poll(names).toEqual(['a1', 'a2']);
+    const next = ['b1', 'c1', 'a3', 'b2', 'a4'];
+    for (const [at, name] of ['a2', 'b1', 'a1', 'c1', 'a3'].entries()) {
+      end(name);
+      await expect.poll(() => names().slice(2)).toEqual(next.slice(0, at + 1));
+    }
+    // Others had to wait in the last minute, so one thread stays free for them.
+    end('b2');
+    void read('a5');
+    void read('b3', undefined, 'bolt');
+    await expect.poll(() => names().slice(7)).toEqual(['b3']);
+  });
+
   test('tells a thread to end its call when the signal aborts, and only this call', async () => {
     const { read, end, started, flags } = make();
     const [first, second] = [new AbortController(), new AbortController()];
