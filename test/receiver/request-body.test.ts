@@ -23,7 +23,7 @@ async function startReader(given?: BodyLimits, bytesMax?: number): Promise<strin
   const bodies = new RequestBodies(given);
   const server = createServer((incoming, response) => {
     bodies
-      .read(incoming, ({ length }) => length, bytesMax)
+      .read(incoming, 'acme', ({ length }) => length, bytesMax)
       .then(
         (length) => response.end(`${length} bytes`),
         (error) => response.end(error instanceof HttpError ? `${error.status}: ${error.detail}` : `thrown: ${error}`),
@@ -224,7 +224,7 @@ test('a body of one-byte chunks is complete', async () => {
   const bytes = Buffer.from(Array.from({ length: 5_000 }, (_, index) => index % 256));
   const bodies = new RequestBodies();
   const server = createServer((incoming, response) => {
-    void bodies.read(incoming, (body) => response.end(body));
+    void bodies.read(incoming, 'acme', (body) => response.end(body));
   });
   const reply = await request(await listenInTest(server), {
     method: 'POST',

@@ -14,47 +14,40 @@ const TRACES_MAX = 1_000;
 const STREAMS_MAX = 100;
 const STREAM_RETRY_S = 5;
 
-/** Counts the open change streams. */
+/** The open change streams. */
 export class ChangeStreams {
   readonly #limit = new SharedLimit(STREAMS_MAX);
-  /** Oldest first. */
-  readonly #open = new Set<{ readonly tenant: string; readonly socket: Socket }>();
+  /** Functions that close the streams, oldest first, with their tenants. */
+  readonly #open = new Map<() => void, string>();
 
   get size(): number {
-    return this.#open.size;
+    return this.#limit.total;
   }
 
   /**
-   * Counts a stream until the signal of the scope aborts. If no stream is free for the tenant, closes the oldest stream of
-   * the tenant that has the most, and at least two more: its client connects again, and other streams may never end.
-   * Throws an HTTP 503 error if there is no such tenant.
+   * Counts a stream until the signal of the scope aborts. If none is free, closes the oldest one of the tenant with the
+   * most, if these are at least two more: clients connect again, and other streams may never end. If there is no such
+   * tenant, throws an HTTP 503 error.
    */
   add({ tenant, signal }: Scope, socket: Socket): void {
     if (signal?.aborted) return;
     if (!this.#limit.take(tenant, 1)) {
-      const [largest] = [...this.#open].sort((one, other) => this.#numberOf(other) - this.#numberOf(one));
-      if (largest === undefined || this.#numberOf(largest) < this.#limit.usedBy(tenant) + 2) throw tooMany();
-      this.#remove(largest);
-      largest.socket.destroy();
-      if (!this.#limit.take(tenant, 1)) throw tooMany();
+      const numberOf = (name = tenant): number => this.#limit.usedBy(name);
+      const [close, largest] = [...this.#open].sort(([, one], [, other]) => numberOf(other) - numberOf(one))[0] ?? [];
+      if (close === undefined || numberOf(largest) < numberOf() + 2) {
+        const detail = 'Too many change streams are open: close a page, or try again later';
+        throw new HttpError(503, detail, { 'retry-after': `${STREAM_RETRY_S}` });
+      }
+      close();
+      this.#limit.add(tenant, 1);
     }
-    const stream = { tenant, socket };
-    this.#open.add(stream);
-    signal?.addEventListener('abort', () => this.#remove(stream));
+    const close = (): void => {
+      if (this.#open.delete(close)) this.#limit.add(tenant, -1);
+      socket.destroy();
+    };
+    this.#open.set(close, tenant);
+    signal?.addEventListener('abort', close);
   }
-
-  #numberOf({ tenant }: { readonly tenant: string }): number {
-    return this.#limit.usedBy(tenant);
-  }
-
-  #remove(stream: { readonly tenant: string; readonly socket: Socket }): void {
-    if (this.#open.delete(stream)) this.#limit.add(stream.tenant, -1);
-  }
-}
-
-function tooMany(): HttpError {
-  const detail = 'Too many change streams are open: close a page, or try again later';
-  return new HttpError(503, detail, { 'retry-after': `${STREAM_RETRY_S}` });
 }
 
 /**

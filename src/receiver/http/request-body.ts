@@ -13,10 +13,7 @@ export interface BodyLimits {
    * limited, because spans that repeat a long prompt compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
-  /**
-   * Maximum size of all bodies in memory, in bytes, see `SharedLimit`. A request above it gets status 429, and can be sent
-   * again.
-   */
+  /** Maximum size of all bodies in memory, in bytes, shared by the tenants. A request above it gets status 429. */
   readonly inFlightBytesMax: number;
 }
 
@@ -31,39 +28,28 @@ const JOINED_CHUNKS = 64;
 
 const RETRY_AFTER_S = 1;
 
-/** Reads the request bodies of a tenant, and limits the total size of all bodies in memory. */
+/** Reads request bodies and limits their total size in memory. */
 export class RequestBodies {
   readonly #limits: BodyLimits;
   readonly #onRead: (bytes: number) => void;
   readonly #inFlight: SharedLimit;
-  readonly #tenant: string;
 
   /** `onRead` is called with the size of each decompressed chunk. */
-  constructor(
-    limits: BodyLimits = LIMITS,
-    onRead: (bytes: number) => void = () => {},
-    inFlight: SharedLimit = new SharedLimit(limits.inFlightBytesMax),
-    tenant = '',
-  ) {
+  constructor(limits: BodyLimits = LIMITS, onRead: (bytes: number) => void = () => {}) {
     this.#onRead = onRead;
     this.#limits = limits;
-    this.#inFlight = inFlight;
-    this.#tenant = tenant;
-  }
-
-  /** Returns a reader of another tenant's bodies, within the same limit. */
-  of(tenant: string): RequestBodies {
-    return new RequestBodies(this.#limits, this.#onRead, this.#inFlight, tenant);
+    this.#inFlight = new SharedLimit(limits.inFlightBytesMax);
   }
 
   /**
-   * Passes a request's decompressed body to `use`. The body counts towards `inFlightBytesMax` until `use` ends.
+   * Passes the decompressed body of a tenant's request to `use`. The body counts towards `inFlightBytesMax` until `use` ends.
    * `bytesMax` can lower the maximum decompressed size. Throws an HTTP 413 error if the body exceeds a limit. Throws a
    * 429 error if all bodies together are too large. Throws a 415 error if the encoding is unknown, or a 400 error if
    * the body is invalid or incomplete.
    */
   async read<Result>(
     request: IncomingMessage,
+    tenant: string,
     use: (body: Buffer) => Result | Promise<Result>,
     bytesMax: number = Number.POSITIVE_INFINITY,
   ): Promise<Result> {
@@ -81,7 +67,7 @@ export class RequestBodies {
       this.#onRead(chunk.length);
       if (sizeBytes > sizeBytesMax) throw tooLarge(sizeBytesMax, isCompressed ? ' when decompressed' : '');
       const reservation = chunk.length + CHUNK_OVERHEAD_BYTES;
-      if (!this.#inFlight.take(this.#tenant, reservation, reservedBytes)) {
+      if (!this.#inFlight.take(tenant, reservation, reservedBytes)) {
         const detail = 'The receiver is processing too many request bodies; send this request again';
         throw new HttpError(429, detail, { 'retry-after': `${RETRY_AFTER_S}` });
       }
@@ -91,7 +77,7 @@ export class RequestBodies {
       if (smallChunks < JOINED_CHUNKS) return;
       chunks.push(Buffer.concat(chunks.splice(-JOINED_CHUNKS)));
       const freedBytes = (JOINED_CHUNKS - 1) * CHUNK_OVERHEAD_BYTES;
-      this.#inFlight.add(this.#tenant, -freedBytes);
+      this.#inFlight.add(tenant, -freedBytes);
       reservedBytes -= freedBytes;
       smallChunks = 0;
     };
@@ -113,7 +99,7 @@ export class RequestBodies {
       chunks.length = 0;
       return await use(body);
     } finally {
-      this.#inFlight.add(this.#tenant, -reservedBytes);
+      this.#inFlight.add(tenant, -reservedBytes);
       close();
     }
   }

@@ -87,9 +87,9 @@ export function idOf({ parameters }: Call, name = 'id'): string {
 }
 
 /** Parses a JSON body. Throws HTTP errors: 415 for another type, 400 for invalid JSON, 413 if it is too large. */
-export async function readJson({ request, bodies }: Call, bytesMax?: number): Promise<unknown> {
+export async function readJson({ request, bodies, scope }: Call, bytesMax?: number): Promise<unknown> {
   checkJsonType(request);
-  return bodies.read(request, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);
+  return bodies.read(request, scope.tenant, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);
 }
 
 /** Throws an HTTP 415 error if the request's `Content-Type` is not JSON. */

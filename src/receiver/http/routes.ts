@@ -86,8 +86,7 @@ export function createRoutes(
     const parameters = parametersIn(path, endpoint);
     const scope = { ...reached, ...(left && { signal: left }) };
     const call = { ...context, scope, permission, request, liftTimeout, parameters, search };
-    const own = (admission === 'anyone' ? bodiesOfAnyone : bodies).of(scope.tenant);
-    const response = await route.handle({ ...call, bodies: own });
+    const response = await route.handle({ ...call, bodies: admission === 'anyone' ? bodiesOfAnyone : bodies });
     if (!isForPages || page === undefined) return response;
     return { ...response, headers: { ...response.headers, ...corsHeaders(page) } };
   };

@@ -158,7 +158,7 @@ export class Derivation {
     }
   }
 
-  /** Derives groups by their keys, and deletes those that were derived from the map. */
+  /** Derives groups by their keys, and deletes those that were derived from the map and from `#left`. */
   async #derive(groups: Map<string, GroupKey>): Promise<void> {
     if (groups.size === 0) return;
     await this.#deletions.refresh();
@@ -172,6 +172,7 @@ export class Derivation {
         for (const key of keysOf(group).map(groupKeyText)) {
           this.#pausedUntilMs.set(key, untilMs);
           groups.delete(key);
+          this.#left.delete(key);
         }
       }
     }
@@ -200,41 +201,28 @@ export class Derivation {
     for (const groups of grouped(due, ([, { tenant }]) => tenant).values()) {
       const endMs = performance.now() + SWEEP_MS;
       for (let at = 0, size = 1; at < groups.length && performance.now() < endMs && !this.#isClosed; ) {
-        const part = groups.slice(at, at + size);
+        const part = new Map(groups.slice(at, at + size));
         at += size;
-        const error = await this.#deriveApart(part);
-        size = error === undefined ? Math.min(2 * size, GROUPS_MAX) : 1;
-        const [[, first]] = part as [(typeof part)[0]];
-        if (error !== undefined && part.length === 1 && first.dueMs === 0) failed.push([first.group_id, error]);
+        try {
+          await this.#derive(part);
+          for (const key of part.keys()) this.#left.delete(key);
+          size = Math.min(2 * size, GROUPS_MAX);
+        } catch (error) {
+          for (const [key, group] of part) {
+            this.#left.delete(key);
+            this.#left.set(key, size > 1 ? group : delayed(group));
+            if (size === 1 && group.dueMs === 0) failed.push([group.group_id, error]);
+          }
+          size = 1;
+        }
       }
     }
-    const [first] = failed;
-    if (first === undefined || this.#isClosed) return;
-    const [id, error] = first;
-    const others = failed.length === 1 ? '' : ` and of ${failed.length - 1} others`;
+    const [[id, error] = [], ...others] = failed;
+    if (id === undefined || this.#isClosed) return;
+    const trace = others.length === 0 ? id : `${id} and of ${others.length} others`;
     const reason =
       error instanceof QueryLimitError ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
-    diagnostics.warn(`lists do not show the changes of trace ${id}${others}, because ${reason}`);
-  }
-
-  /** Derives groups that are left alone. If it fails, returns the error, and moves those that are not derived to the end. */
-  async #deriveApart(part: readonly (readonly [string, LeftGroup])[]): Promise<unknown> {
-    const groups = new Map(part);
-    let failure: unknown;
-    try {
-      await this.#derive(groups);
-      groups.clear();
-    } catch (error) {
-      failure = error;
-    }
-    for (const [key, group] of part) {
-      this.#left.delete(key);
-      if (!groups.has(key)) continue;
-      const { delayMs } = group;
-      const later = { dueMs: performance.now() + delayMs, delayMs: Math.min(2 * delayMs, LEFT_MS_MAX) };
-      this.#left.set(key, part.length > 1 ? group : { ...group, ...later });
-    }
-    return failure;
+    diagnostics.warn(`lists do not show the changes of trace ${trace}, because ${reason}`);
   }
 
   #schedule(delayMs: number): void {
@@ -343,4 +331,8 @@ export class Derivation {
       throw error;
     }
   }
+}
+
+function delayed({ delayMs, ...group }: LeftGroup): LeftGroup {
+  return { ...group, dueMs: performance.now() + delayMs, delayMs: Math.min(2 * delayMs, LEFT_MS_MAX) };
 }

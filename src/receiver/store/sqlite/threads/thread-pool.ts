@@ -21,12 +21,6 @@ export interface Caller {
   readonly signal?: AbortSignal | undefined;
 }
 
-interface WaitingCall {
-  readonly tenant: string;
-  readonly start: () => void;
-  readonly end: () => void;
-}
-
 /**
  * Threads that are started on demand and execute one call at a time. Calls above the maximum number, or above the share of
  * their tenant, wait. Tenants with the fewest calls in threads come first, and take turns.
@@ -38,8 +32,8 @@ export class ThreadPool<Calls> {
   /** The threads, by the number that ends their call. */
   readonly #threads = new Map<Int32Array, Promise<Thread<Calls>>>();
   readonly #idle: Member<Calls>[] = [];
-  /** Oldest first. */
-  readonly #waiting = new Set<WaitingCall>();
+  /** Functions that let a waiting call run or end, with its tenant. */
+  readonly #waiting = new Map<(mayRun: boolean) => void, string>();
   #isClosed = false;
 
   constructor(open: (ended: Int32Array) => Promise<Thread<Calls>>, max: number) {
@@ -53,23 +47,20 @@ export class ThreadPool<Calls> {
     name: Name,
     ...args: ArgumentsOf<Calls[Name]>
   ): Promise<ResultOf<Calls[Name]>> {
-    await this.#turn(tenant, signal);
+    if (this.#isClosed || signal?.aborted || !(await this.#turn(tenant, signal))) throw new EndedError();
+    let member: Member<Calls> | undefined;
+    const end = (): void => void (member && Atomics.store(member.ended, 0, 1));
     try {
       // Once the pool is closed, nobody would close another thread.
-      if (this.#isClosed || signal?.aborted) throw new EndedError();
-      const member = this.#idle.pop() ?? (await this.#opened());
-      const end = (): void => void Atomics.store(member.ended, 0, 1);
-      try {
-        if (signal?.aborted) throw new EndedError();
-        Atomics.store(member.ended, 0, 0);
-        signal?.addEventListener('abort', end);
-        return await member.thread.call(name, ...args);
-      } finally {
-        signal?.removeEventListener('abort', end);
-        if (member.thread.hasEnded) this.#threads.delete(member.ended);
-        else this.#idle.push(member);
-      }
+      if (!this.#isClosed) member = this.#idle.pop() ?? (await this.#opened());
+      if (member === undefined || signal?.aborted) throw new EndedError();
+      Atomics.store(member.ended, 0, 0);
+      signal?.addEventListener('abort', end);
+      return await member.thread.call(name, ...args);
     } finally {
+      signal?.removeEventListener('abort', end);
+      if (member?.thread.hasEnded) this.#threads.delete(member.ended);
+      else if (member) this.#idle.push(member);
       this.#running.add(tenant, -1);
       this.#startWaiting();
     }
@@ -77,7 +68,7 @@ export class ThreadPool<Calls> {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const { end } of this.#waiting) end();
+    for (const settle of this.#waiting.keys()) settle(false);
     const closed = [...this.#threads].map(async ([ended, opening]) => {
       const thread = await opening;
       Atomics.store(ended, 0, 1);
@@ -86,40 +77,30 @@ export class ThreadPool<Calls> {
     await Promise.allSettled(closed);
   }
 
-  /** Waits until a call may run, and counts it as running. */
-  #turn(tenant: string, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        this.#waiting.delete(call);
-        signal?.removeEventListener('abort', call.end);
+  /** Resolves with true when a call may run, which then counts as running, or with false if it ends before. */
+  #turn(tenant: string, signal: AbortSignal | undefined): Promise<boolean> {
+    return new Promise((resolve) => {
+      const settle = (mayRun: boolean): void => {
+        this.#waiting.delete(settle);
+        signal?.removeEventListener('abort', leave);
+        resolve(mayRun);
       };
-      const call: WaitingCall = {
-        tenant,
-        start: () => {
-          leave();
-          resolve();
-        },
-        end: () => {
-          leave();
-          reject(new EndedError());
-        },
-      };
-      if (this.#isClosed || signal?.aborted) return call.end();
-      this.#waiting.add(call);
-      signal?.addEventListener('abort', call.end);
+      const leave = (): void => settle(false);
+      this.#waiting.set(settle, tenant);
+      signal?.addEventListener('abort', leave);
       this.#startWaiting();
     });
   }
 
   #startWaiting(): void {
-    const runningOf = ({ tenant }: WaitingCall): number => this.#running.usedBy(tenant);
-    for (const call of [...this.#waiting].sort((one, other) => runningOf(one) - runningOf(other))) {
-      if (!this.#running.take(call.tenant, 1)) continue;
-      call.start();
+    const usedBy = (tenant: string): number => this.#running.usedBy(tenant);
+    for (const [settle, tenant] of [...this.#waiting].sort(([, one], [, other]) => usedBy(one) - usedBy(other))) {
+      if (!this.#running.take(tenant, 1)) continue;
+      settle(true);
       // The tenant's other calls go behind those of tenants with as many calls in threads.
-      for (const own of [...this.#waiting].filter(({ tenant }) => tenant === call.tenant)) {
-        this.#waiting.delete(own);
-        this.#waiting.add(own);
+      for (const own of [...this.#waiting].filter(([, name]) => name === tenant)) {
+        this.#waiting.delete(own[0]);
+        this.#waiting.set(...own);
       }
     }
   }
