@@ -57,6 +57,20 @@ test('an attachment in ClickHouse is stored in chunks, and a shorter one replace
 });
 
 describe('a deletion in ClickHouse', () => {
+  test('is refused if its tenant has half of the 100 open ones while another tenant has one', async () => {
+    const remove = (tenant: string) => store.remove({ tenant }, { kind: 'user', id: 'nobody' });
+    const atMs = Date.now();
+    const rows = Array.from({ length: 50 }, (_, at) => {
+      const deletion = { tenant: 'acme', target: { kind: 'user', id: 'nobody' }, atMs, id: id(at) };
+      return { id: id(at), at_ms: atMs, is_open: 1, json: JSON.stringify(deletion) };
+    });
+    await db.insert('deletions', rows);
+    const store = await openStore();
+    await remove('bolt');
+    await expect(remove('acme')).rejects.toMatchObject({ reason: 'busy', message: '51 deletions are not finished' });
+    await remove('bolt');
+  });
+
   test('deletes all rows of the deleted runs, also those that arrive later, and keeps their tombstones', async () => {
     const store = await openStore();
     await store.apply(SCOPE, [{ ...post(1), attachments: [LARGE] }, post(2, { parent: 1 }), post(3)]);

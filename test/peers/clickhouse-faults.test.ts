@@ -434,3 +434,26 @@ test('A receiver is not ready while ClickHouse holds inserts, answers queries, a
   await store.settled();
   expect(await store.tenants()).toEqual([]);
 });
+
+test('250 traces of a tenant that ClickHouse cannot derive delay no trace of another tenant, and are listed later', async () => {
+  const lines = logLines();
+  const { openStore, setFaults, stop } = await startDatabase();
+  onTestFinished(stop);
+  const store = await openStore();
+  const [doomed, quiet] = [{ tenant: 'doomed' }, { tenant: 'quiet' }];
+  const listed = async (tenant: Scope) => (await store.list(tenant, parsedQuery({ limit: 1_000 }))).items.length;
+  const waiting = async () => (await store.status()).unindexedRuns;
+  await setFaults({ match: 'received_us, fields', value: 'doomed', code: 241 });
+  const posts = Array.from({ length: 250 }, (_, at) => post(1_000 + at));
+  await Promise.all([store.apply(doomed, posts), store.apply(quiet, [post(1)])]);
+  await expect.poll(() => listed(quiet)).toBe(1);
+  await expect.poll(waiting).toBe(250);
+  const told = () => lines.map((line) => /changes of trace [-\w]+(?: and of (\d+))?/.exec(line));
+  const sum = () => told().reduce((total, found) => total + (found ? 1 + Number(found[1] ?? 0) : 0), 0);
+  await expect.poll(sum).toBe(250);
+  await expect.poll(() => outcome(store, quiet, 2)).toBe('stored');
+  await expect.poll(() => listed(quiet)).toBe(2);
+  await setFaults();
+  await expect.poll(() => listed(doomed)).toBe(250);
+  await expect.poll(waiting).toBe(0);
+});

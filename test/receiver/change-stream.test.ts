@@ -71,6 +71,27 @@ describe('a change stream', () => {
     await expect.poll(async () => (await follow(receiver)).response.statusCode).toBe(200);
   });
 
+  test('of a second tenant takes the place of the oldest one of a tenant that has more', async () => {
+    const { url, addKey } = await startService({}, undefined, ['acme', 'bolt', 'cobalt']);
+    const open = (tenant: string) => {
+      const { text } = addKey({ tenant, permission: 'read' });
+      return () => follow({ url }, { 'x-api-key': text });
+    };
+    const [ofAcme, ofBolt, ofCobalt] = [open('acme'), open('bolt'), open('cobalt')];
+    const streams: Awaited<ReturnType<typeof follow>>[] = [];
+    for (let at = 0; at < 100; at += 1) streams.push(await ofAcme());
+    const isOpen = () => streams.map(({ response }) => !response.destroyed);
+    expect((await ofBolt()).response.statusCode).toBe(200);
+    await expect.poll(isOpen).toEqual([false, ...Array(99).fill(true)]);
+    expect((await ofAcme()).response.statusCode).toBe(503);
+    for (let at = 1; at < 50; at += 1) expect((await ofBolt()).response.statusCode).toBe(200);
+    await expect.poll(isOpen).toEqual([...Array(50).fill(false), ...Array(50).fill(true)]);
+    expect((await ofBolt()).response.statusCode).toBe(503);
+    expect((await ofCobalt()).response.statusCode).toBe(200);
+    // 49 beside 50: otherwise both would take turns.
+    expect((await ofAcme()).response.statusCode).toBe(503);
+  });
+
   test('of a key that is limited to a project reports only the traces of its project', async () => {
     const { url, store, addKey } = await startService();
     const { text } = addKey({ tenant: 'acme', permission: 'read', project: 'chat' });

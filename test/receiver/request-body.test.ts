@@ -7,6 +7,7 @@ import { HttpError } from '#src/receiver/http/http-error.ts';
 import { type BodyLimits, RequestBodies } from '#src/receiver/http/request-body.ts';
 import { gate } from '../support/gate.ts';
 import { listenInTest } from '../support/listen-in-test.ts';
+import { startService } from './service.ts';
 import { BOUNDARY, makeChild, makeRun, multipart, part, ROOT, raw, sendMultipart, start } from './wire.ts';
 
 const { deflateSync, gzipSync } = zlib;
@@ -22,7 +23,7 @@ async function startReader(given?: BodyLimits, bytesMax?: number): Promise<strin
   const bodies = new RequestBodies(given);
   const server = createServer((incoming, response) => {
     bodies
-      .read(incoming, ({ length }) => length, bytesMax)
+      .read(incoming, 'acme', ({ length }) => length, bytesMax)
       .then(
         (length) => response.end(`${length} bytes`),
         (error) => response.end(error instanceof HttpError ? `${error.status}: ${error.detail}` : `thrown: ${error}`),
@@ -135,6 +136,40 @@ describe('the bytes of all requests', () => {
     await Promise.all(sent);
   });
 
+  test('of a tenant are at most half while another was refused in the last minute', async () => {
+    const { url, addKey } = await startService();
+    const keyOf = (tenant: string, permission: 'write' | 'metrics') => ({
+      'x-api-key': addKey({ tenant, permission }).text,
+    });
+    const [acme, bolt, metrics] = [keyOf('acme', 'write'), keyOf('bolt', 'write'), keyOf('bolt', 'metrics')];
+    const send = async (key: object, body: Buffer | Readable) => {
+      const headers = { ...key, 'content-type': 'application/json', 'content-encoding': 'gzip' };
+      return (await request(new URL('/runs', url), { method: 'POST', headers, body })).statusCode;
+    };
+    const [end, vast, small] = [
+      gate(),
+      gzipSync(zeros(100 * KIB * KIB)),
+      gzipSync(JSON.stringify(makeRun({ inputs: {} }))),
+    ];
+    async function* slow(): AsyncGenerator<Buffer> {
+      yield vast.subarray(0, -1);
+      await end;
+      yield vast.subarray(-1);
+    }
+    const sent = [send(acme, Readable.from(slow())), send(acme, Readable.from(slow()))];
+    const receivedBytes = async () => {
+      const { body } = await request(new URL('/metrics', url), { headers: metrics });
+      return Number(/received_bytes_total (\d+)/.exec(await body.text())?.[1]);
+    };
+    await expect.poll(receivedBytes, { timeout: 20_000 }).toBe(2 * 100 * KIB * KIB);
+    expect(await send(acme, small)).toBe(202);
+    expect(await send(bolt, vast)).toBe(429);
+    expect([await send(bolt, small), await send(acme, small)]).toEqual([202, 429]);
+    end.open();
+    expect(await Promise.all(sent)).toEqual([400, 400]);
+    expect(await send(acme, small)).toBe(202);
+  });
+
   test('exclude bodies that were refused or cut short', async () => {
     const url = await startReader(given);
     async function* failing(): AsyncGenerator<Buffer> {
@@ -189,7 +224,7 @@ test('a body of one-byte chunks is complete', async () => {
   const bytes = Buffer.from(Array.from({ length: 5_000 }, (_, index) => index % 256));
   const bodies = new RequestBodies();
   const server = createServer((incoming, response) => {
-    void bodies.read(incoming, (body) => response.end(body));
+    void bodies.read(incoming, 'acme', (body) => response.end(body));
   });
   const reply = await request(await listenInTest(server), {
     method: 'POST',

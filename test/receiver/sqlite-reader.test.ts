@@ -57,7 +57,7 @@ describe('a query of many runs', () => {
     suggestions: (reader) => reader.suggestions(DEFAULT_SCOPE, { field: 'tag' }),
     outline: (reader) => reader.outline(DEFAULT_SCOPE, ID),
     runKeys: (reader) => reader.runKeys(DEFAULT_SCOPE, filter('meta.plan:*pr*')),
-    runTexts: (reader) => reader.runTexts([[1, undefined]]),
+    runTexts: (reader) => reader.runTexts(DEFAULT_SCOPE, [[1, undefined]]),
     removable: (reader) => reader.removable(DEFAULT_SCOPE, { kind: 'trace', id: ID }),
     search: (reader) => reader.list(DEFAULT_SCOPE, filter('"pro plan"')),
   };

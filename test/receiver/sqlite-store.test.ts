@@ -170,6 +170,23 @@ test('while 64 MiB are pending, requests are rejected as busy, and accepted agai
   }
 });
 
+test('a tenant with half of the 64 MiB is rejected as busy for a minute after another was', async () => {
+  const writes: (() => void)[] = [];
+  const { store } = make({ write: () => new Promise<void>((resolve) => writes.push(resolve)) });
+  const [acme, bolt] = [{ tenant: 'acme' }, { tenant: 'bolt' }];
+  const large = post('x'.repeat(33 * 1024 * 1024));
+  const first = store.apply(acme, [large]);
+  void store.apply(acme, [large]);
+  await expect(store.apply(bolt, [post()])).rejects.toMatchObject({ reason: 'busy' });
+  writes[0]?.();
+  await first;
+  await expect(store.apply(acme, [post()])).rejects.toMatchObject({ reason: 'busy' });
+  void store.apply(bolt, [large]);
+  // The test of readiness counts for no tenant.
+  void store.apply(DEFAULT_SCOPE, []);
+  expect(writes).toHaveLength(4);
+});
+
 test('if nothing can be written, requests are rejected as unavailable, with one line in the log per minute', async () => {
   const lines = logLines('warn');
   vi.useFakeTimers({ toFake: ['performance'] });

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sentError, WorkerThread } from '#src/receiver/store/sqlite/threads/thread.ts';
 import { ThreadPool } from '#src/receiver/store/sqlite/threads/thread-pool.ts';
-import { StoreError } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, StoreError } from '#src/receiver.ts';
 
 const startFixture = () => new Worker(new URL('../fixtures/store-thread.mjs', import.meta.url));
 
@@ -29,7 +29,7 @@ function make() {
       close: async () => void started.push(`close thread ${number}`),
     };
   }, 2);
-  const read = (name: string, signal?: AbortSignal) => pool.call(signal, 'read', name);
+  const read = (name: string, signal?: AbortSignal, tenant = 'acme') => pool.call({ tenant, signal }, 'read', name);
   const end = (name: string) => ends.get(name)?.();
   return { pool, read, end, started, flags, failures };
 }
@@ -49,6 +49,25 @@ describe('a pool of threads', () => {
     expect(await Promise.all(calls)).toEqual(['a', 'b', 'c', 'd']);
     void read('e');
     await expect.poll(() => started).toHaveLength(5);
+  });
+
+  test('gives a tenant half of the threads while another has calls, and waiting tenants take turns', async () => {
+    const { read, end, started } = make();
+    const names = () => started.map((line) => line.replace(/ in.*/, ''));
+    for (const name of ['a1', 'a2', 'a3', 'a4']) void read(name);
+    for (const name of ['b1', 'b2']) void read(name, undefined, 'bolt');
+    void read('c1', undefined, 'cobalt');
+    await expect.poll(names).toEqual(['a1', 'a2']);
+    const next = ['b1', 'c1', 'a3', 'b2', 'a4'];
+    for (const [at, name] of ['a2', 'b1', 'a1', 'c1', 'a3'].entries()) {
+      end(name);
+      await expect.poll(() => names().slice(2)).toEqual(next.slice(0, at + 1));
+    }
+    // Others had to wait in the last minute, so one thread stays free for them.
+    end('b2');
+    void read('a5');
+    void read('b3', undefined, 'bolt');
+    await expect.poll(() => names().slice(7)).toEqual(['b3']);
   });
 
   test('tells a thread to end its call when the signal aborts, and only this call', async () => {
@@ -111,12 +130,12 @@ describe('a pool of threads', () => {
       1,
     );
     onTestFinished(() => pool.close());
-    const dying = pool.call(undefined, 'die');
-    const waiting = ['a', 'b'].map((word) => pool.call(undefined, 'echo', word));
+    const dying = pool.call(DEFAULT_SCOPE, 'die');
+    const waiting = ['a', 'b'].map((word) => pool.call(DEFAULT_SCOPE, 'echo', word));
     await expect(dying).rejects.toMatchObject({ code: 'RUNSPAN_STORE_FAILED' });
-    expect(await Promise.all([...waiting, pool.call(undefined, 'echo', 'c')])).toEqual([['a'], ['b'], ['c']]);
-    await expect(pool.call(undefined, 'die')).rejects.toThrow('out of order');
-    expect(await pool.call(undefined, 'echo', 'd')).toEqual(['d']);
+    expect(await Promise.all([...waiting, pool.call(DEFAULT_SCOPE, 'echo', 'c')])).toEqual([['a'], ['b'], ['c']]);
+    await expect(pool.call(DEFAULT_SCOPE, 'die')).rejects.toThrow('out of order');
+    expect(await pool.call(DEFAULT_SCOPE, 'echo', 'd')).toEqual(['d']);
     expect(problems).toEqual(['out of order', 'out of order']);
   });
 });

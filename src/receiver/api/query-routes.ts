@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf, visible } from '../../base/text.ts';
 import { mapInTurns } from '../domain/in-turns.ts';
@@ -78,7 +77,7 @@ export const queryRoutes: readonly Route[] = [
     return { status: 200, body: { items: await store.suggestions(scope, readSuggestionQuery(search)) } };
   }),
   get('/query/changes', ({ request, store, scope, streams, access }) => {
-    countStream(streams, request.socket);
+    streams.add(scope, request.socket);
     const headers = { 'content-type': 'text/event-stream' };
     const isAdmitted = (): Promise<boolean> => access.isAdmitted(request, 'read');
     return { status: 200, headers, content: (ended) => changeStream(store, scope, ended, isAdmitted) };
@@ -92,20 +91,6 @@ export const queryRoutes: readonly Route[] = [
     }),
   ),
 ];
-
-/** Each stream uses one of the server's 1,000 connections. The others are for clients that send runs. */
-const STREAMS_MAX = 100;
-const STREAM_RETRY_S = 5;
-
-/** Counts a change stream until its connection closes. Throws an HTTP 503 error if too many streams are open. */
-function countStream(streams: Set<Socket>, socket: Socket): void {
-  if (streams.size >= STREAMS_MAX) {
-    const detail = `All ${STREAMS_MAX} change streams are in use: close a page, or try again later`;
-    throw new HttpError(503, detail, { 'retry-after': `${STREAM_RETRY_S}` });
-  }
-  streams.add(socket);
-  socket.once('close', () => streams.delete(socket));
-}
 
 async function turnsOf({ store, scope, search, parameters: { id: thread = '' } }: Call): Promise<ThreadTurns> {
   const query = readTurnQuery(search);

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { messageOf } from '../../base/text.ts';
+import { SharedLimit } from '../domain/shared-limit.ts';
 import { HttpError } from './http-error.ts';
 
 export interface BodyLimits {
@@ -12,7 +13,7 @@ export interface BodyLimits {
    * limited, because spans that repeat a long prompt compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
-  /** Maximum size of all bodies in memory, in bytes. A request above it gets status 429, and can be sent again. */
+  /** Maximum size of all bodies in memory, in bytes, shared by the tenants. A request above it gets status 429. */
   readonly inFlightBytesMax: number;
 }
 
@@ -31,26 +32,28 @@ const RETRY_AFTER_S = 1;
 export class RequestBodies {
   readonly #limits: BodyLimits;
   readonly #onRead: (bytes: number) => void;
-  #inFlightBytes = 0;
+  readonly #inFlight: SharedLimit;
 
   /** `onRead` is called with the size of each decompressed chunk. */
   constructor(limits: BodyLimits = LIMITS, onRead: (bytes: number) => void = () => {}) {
     this.#onRead = onRead;
     this.#limits = limits;
+    this.#inFlight = new SharedLimit(limits.inFlightBytesMax);
   }
 
   /**
-   * Passes a request's decompressed body to `use`. The body counts towards `inFlightBytesMax` until `use` ends.
+   * Passes the decompressed body of a tenant's request to `use`. The body counts towards `inFlightBytesMax` until `use` ends.
    * `bytesMax` can lower the maximum decompressed size. Throws an HTTP 413 error if the body exceeds a limit. Throws a
    * 429 error if all bodies together are too large. Throws a 415 error if the encoding is unknown, or a 400 error if
    * the body is invalid or incomplete.
    */
   async read<Result>(
     request: IncomingMessage,
+    tenant: string,
     use: (body: Buffer) => Result | Promise<Result>,
     bytesMax: number = Number.POSITIVE_INFINITY,
   ): Promise<Result> {
-    const { wireBytesMax, decodedBytesMax, inFlightBytesMax } = this.#limits;
+    const { wireBytesMax, decodedBytesMax } = this.#limits;
     if (Number(request.headers['content-length'] ?? 0) > wireBytesMax) throw tooLarge(wireBytesMax);
     const { source, failureOf, close } = openBody(request, wireBytesMax);
     const isCompressed = source !== request;
@@ -59,25 +62,23 @@ export class RequestBodies {
     let sizeBytes = 0;
     let reservedBytes = 0;
     let smallChunks = 0;
-    const reserve = (bytes: number): void => {
-      reservedBytes += bytes;
-      this.#inFlightBytes += bytes;
-    };
     const add = (chunk: Buffer): void => {
       sizeBytes += chunk.length;
       this.#onRead(chunk.length);
       if (sizeBytes > sizeBytesMax) throw tooLarge(sizeBytesMax, isCompressed ? ' when decompressed' : '');
       const reservation = chunk.length + CHUNK_OVERHEAD_BYTES;
-      if (this.#inFlightBytes + reservation > inFlightBytesMax) {
+      if (!this.#inFlight.take(tenant, reservation, reservedBytes)) {
         const detail = 'The receiver is processing too many request bodies; send this request again';
         throw new HttpError(429, detail, { 'retry-after': `${RETRY_AFTER_S}` });
       }
-      reserve(reservation);
+      reservedBytes += reservation;
       chunks.push(chunk);
       if (chunk.length < CHUNK_OVERHEAD_BYTES) smallChunks += 1;
       if (smallChunks < JOINED_CHUNKS) return;
       chunks.push(Buffer.concat(chunks.splice(-JOINED_CHUNKS)));
-      reserve(-(JOINED_CHUNKS - 1) * CHUNK_OVERHEAD_BYTES);
+      const freedBytes = (JOINED_CHUNKS - 1) * CHUNK_OVERHEAD_BYTES;
+      this.#inFlight.add(tenant, -freedBytes);
+      reservedBytes -= freedBytes;
       smallChunks = 0;
     };
     try {
@@ -98,7 +99,7 @@ export class RequestBodies {
       chunks.length = 0;
       return await use(body);
     } finally {
-      this.#inFlightBytes -= reservedBytes;
+      this.#inFlight.add(tenant, -reservedBytes);
       close();
     }
   }

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
 import type { Scope } from '../domain/query/query.ts';
@@ -8,6 +7,7 @@ import type { Permission } from '../store/key-store.ts';
 import type { Store, StoreStatus } from '../store/store.ts';
 import type { Access, Admission } from './access/access.ts';
 import type { TokenSigner } from './access/token-signer.ts';
+import type { ChangeStreams } from './change-stream.ts';
 import { HttpError } from './http-error.ts';
 import { JsonReader } from './json.ts';
 import type { RequestBodies } from './request-body.ts';
@@ -47,7 +47,7 @@ export interface Call {
   readonly tokens: TokenSigner;
   readonly faults: Faults;
   readonly access: Access;
-  readonly streams: Set<Socket>;
+  readonly streams: ChangeStreams;
   readonly strict: boolean;
   readonly metrics: Metrics;
   /** Limits of the tenants. Undefined if there are none. */
@@ -87,9 +87,9 @@ export function idOf({ parameters }: Call, name = 'id'): string {
 }
 
 /** Parses a JSON body. Throws HTTP errors: 415 for another type, 400 for invalid JSON, 413 if it is too large. */
-export async function readJson({ request, bodies }: Call, bytesMax?: number): Promise<unknown> {
+export async function readJson({ request, bodies, scope }: Call, bytesMax?: number): Promise<unknown> {
   checkJsonType(request);
-  return bodies.read(request, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);
+  return bodies.read(request, scope.tenant, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);
 }
 
 /** Throws an HTTP 415 error if the request's `Content-Type` is not JSON. */

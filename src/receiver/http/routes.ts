@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import { nameInPath } from '../domain/path-segment.ts';
 import { DEFAULT_SCOPE, type Store, StoreError } from '../store/store.ts';
+import { ChangeStreams } from './change-stream.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { ReadCache } from './read-cache.ts';
 import { LIMITS, LIMITS_OF_ANYONE, RequestBodies } from './request-body.ts';
@@ -55,7 +55,7 @@ export function createRoutes(
     fault: () => store.fault,
     tokens: access.tokens,
     metrics,
-    streams: new Set<Socket>(),
+    streams: new ChangeStreams(),
   };
   const onRead = (bytes: number): void => {
     metrics.receivedBytes += bytes;

@@ -74,7 +74,7 @@ async function ingestRecord(call: Call, kind: 'post' | 'patch'): Promise<RouteRe
 async function postMultipart(call: Call): Promise<RouteResponse> {
   const { request, bodies, store, scope, strict } = call;
   const boundary = boundaryOf(request.headers['content-type']);
-  const { operations, feedback } = await bodies.read(request, (body) =>
+  const { operations, feedback } = await bodies.read(request, scope.tenant, (body) =>
     readBatch(parseMultipart(body, boundary, strict), strict),
   );
   const body = await ingest(call, operations);

@@ -80,7 +80,7 @@ async function receive(call: Call, signal: Signal): Promise<RouteResponse> {
   }
   const headers = { 'content-type': type };
   try {
-    const { rejected, reason } = await call.bodies.read(call.request, (body) =>
+    const { rejected, reason } = await call.bodies.read(call.request, call.scope.tenant, (body) =>
       signal.ingest(call, () => encoding.read(body, signal.request)),
     );
     return { status: 200, headers, content: await encoding.response(signal, rejected, reason) };

@@ -241,27 +241,19 @@ function storeErrorOf(error: unknown): StoreError {
   return new StoreError('unavailable', `ClickHouse failed: ${messageOf(error)}`, RETRY_AFTER_S);
 }
 
-/**
- * Reads the data of some items, in order. If that fails because of an item, by default because ClickHouse refuses to read
- * as much at once, reads each half of the items by itself. Calls `skip` with an item that fails on its own, or rejects if
- * there is no `skip`.
- */
+/** Reads the data of some items, in order. If ClickHouse refuses to read as much at once, reads each half by itself. */
 export async function* inParts<Item, Data>(
   items: readonly Item[],
   read: (part: readonly Item[]) => Promise<Data>,
-  skip?: (item: Item, error: unknown) => void | Promise<void>,
-  isOfItem: (error: unknown) => boolean | Promise<boolean> = (error) => error instanceof QueryLimitError,
 ): AsyncGenerator<Data> {
   let data: Data;
   try {
     data = await read(items);
   } catch (error) {
-    if ((items.length <= 1 && skip === undefined) || !(await isOfItem(error))) throw error;
-    if (items.length > 1) {
-      const half = Math.ceil(items.length / 2);
-      yield* inParts(items.slice(0, half), read, skip, isOfItem);
-      yield* inParts(items.slice(half), read, skip, isOfItem);
-    } else for (const item of items) await skip?.(item, error);
+    if (items.length <= 1 || !(error instanceof QueryLimitError)) throw error;
+    const half = Math.ceil(items.length / 2);
+    yield* inParts(items.slice(0, half), read);
+    yield* inParts(items.slice(half), read);
     return;
   }
   yield data;

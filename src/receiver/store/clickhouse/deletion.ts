@@ -4,6 +4,7 @@ import { messageOf } from '../../../base/text.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { RunCounts } from '../../domain/query/query.ts';
 import { type Deletion, REMOVED_MS } from '../../domain/retention/deletion.ts';
+import { SharedLimit } from '../../domain/shared-limit.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';
@@ -52,6 +53,8 @@ export class ClickHouseDeletions {
   readonly #known = new KnownDeletions();
   readonly #open = new Map<string, StoredDeletion>();
   readonly #finishing = new Set<string>();
+  readonly #limit = new SharedLimit(OPEN_DELETIONS_MAX);
+  readonly #storing = new Set<StoredDeletion>();
   #readMs = 0;
   #work: Promise<void> = Promise.resolve();
   #isClosed = false;
@@ -73,11 +76,13 @@ export class ClickHouseDeletions {
    */
   async add(deletion: TimedDeletion): Promise<void> {
     await this.refresh();
-    if (this.#open.size >= OPEN_DELETIONS_MAX) {
-      throw new StoreError('busy', `${this.#open.size} deletions are not finished`, OTHERS_US / 1_000_000);
+    this.#limit.count([...this.#open.values(), ...this.#storing].map(({ tenant }) => tenant));
+    if (!this.#limit.admits(deletion.tenant, 1)) {
+      throw new StoreError('busy', `${this.#limit.total} deletions are not finished`, OTHERS_US / 1_000_000);
     }
     const stored = { ...deletion, id: randomUUID(), requestedMs: this.#clock.nowMs() };
-    await this.#put(stored, false);
+    this.#storing.add(stored);
+    await this.#put(stored, false).finally(() => this.#storing.delete(stored));
     this.#remember(stored, true);
     // What is stored now is covered, whatever the clocks say.
     const isDone = await this.#inTurn(() => this.#deleteTraces(stored));

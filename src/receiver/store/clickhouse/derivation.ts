@@ -3,11 +3,12 @@ import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
 import type { PriceList } from '../../domain/cost/prices.ts';
+import { grouped } from '../../domain/grouped.ts';
 import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
-import { type ClickHouse, inParts, QueryLimitError } from './connection.ts';
+import { type ClickHouse, QueryLimitError } from './connection.ts';
 import type { ClickHouseDeletions } from './deletion.ts';
-import { GROUP_MESSAGES_MAX, type GroupKey, groupKeyText, keysOf, type StoredGroup, stepsOf } from './groups.ts';
+import { GROUP_MESSAGES_MAX, type GroupKey, groupKeyText, keysOf, stepsOf } from './groups.ts';
 import { joinGroups } from './joins.ts';
 import { RowWriter } from './run-row.ts';
 import {
@@ -17,7 +18,6 @@ import {
   OTHERS_US,
   type SweptGroup,
   type SweptRange,
-  testWrite,
   underivedGroups,
 } from './sweep.ts';
 
@@ -33,14 +33,13 @@ const OVERLAP_US = 30_000_000;
 /** Pause after the first failure, in milliseconds. It doubles with each further failure in a row. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MAX = 30_000;
-/** Number of groups that are left alone from which on ClickHouse is at fault. */
-const LEFT_MAX = 200;
-/** Number and size of the groups of which one is derived again to tell a fault of ClickHouse from one of a group. */
-const OTHERS_MAX = 20;
-const OTHERS_MESSAGES_MAX = 1_000;
-/** Time after which a group that was left alone is derived again, in milliseconds. It doubles with each failure. */
+/** Minimum interval between log lines about failed derivations, in milliseconds. */
+const LOG_INTERVAL_MS = 60_000;
+/** Number of groups that are left alone from which on derivation waits for some of them. */
+const LEFT_MAX = 10_000;
+/** Time after which a group that failed by itself is derived again, in milliseconds. It doubles with each failure. */
 const LEFT_MS = 10_000;
-const LEFT_MS_MAX = 3_600_000;
+const LEFT_MS_MAX = 600_000;
 /** Maximum time range of one sweep query, in microseconds. */
 const SWEPT_US_MAX = 3_600_000_000;
 /** Interval at which the position of the sweep is stored, in microseconds. */
@@ -53,8 +52,9 @@ interface Due extends GroupKey {
   readonly addedMs: number;
 }
 
-/** A group that cannot be derived although others can. */
+/** A group that could not be derived with others. */
 interface LeftGroup extends GroupKey {
+  /** Zero if the group has not been derived by itself. */
   readonly dueMs: number;
   readonly delayMs: number;
   /** Position of the sweep when the group was left alone. After a restart, the sweep begins there. */
@@ -68,9 +68,8 @@ interface LeftGroup extends GroupKey {
  * A receiver derives the groups whose messages it has stored. A group that is not derived within 10 s is left to the sweep,
  * in which each receiver asks for groups with outdated rows, in an order of its own, until there are none.
  *
- * After a failure, the same groups are derived again. If they fail again although another group can be derived, they are
- * halved until the groups at fault are alone. Those are left alone, and derived again later. If the other group fails
- * too, ClickHouse is at fault, and derivation pauses.
+ * After a failure, derivation pauses, and the same groups are derived again. If they fail again, they are left alone: the
+ * other groups go on, and those of each tenant are derived apart from them, first one by itself, and later again if it fails.
  */
 export class Derivation {
   readonly #db: ClickHouse;
@@ -81,7 +80,6 @@ export class Derivation {
   /** Earliest time at which each group may be derived again, in milliseconds, by key. */
   readonly #pausedUntilMs = new Map<string, number>();
   readonly #left = new Map<string, LeftGroup>();
-  #derived: readonly StoredGroup[] = [];
   #startedMs = Number.POSITIVE_INFINITY;
   /** Until when all messages are derived. Undefined until the position of earlier sweeps has been read. */
   #sweptUs: number | undefined;
@@ -96,6 +94,9 @@ export class Derivation {
   /** When the last work ended, in milliseconds. */
   #endedMs = Number.NEGATIVE_INFINITY;
   #failures = 0;
+  #loggedMs = Number.NEGATIVE_INFINITY;
+  /** The derivation of groups that are left alone. */
+  #leftWork: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(
@@ -163,7 +164,7 @@ export class Derivation {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimer(this.#timer);
-    await this.#work;
+    await Promise.all([this.#work, this.#leftWork]);
     try {
       while (await this.#deriveSome(Number.POSITIVE_INFINITY)) {}
     } catch (error) {
@@ -171,75 +172,76 @@ export class Derivation {
     }
   }
 
-  /** Derives groups now. Calls `onDerived` with those that were derived. */
-  async derive(groups: readonly GroupKey[], onDerived?: (keys: readonly GroupKey[]) => void): Promise<void> {
-    if (groups.length === 0) return;
+  /** Derives groups now. Rejects if one cannot be derived. */
+  async derive(groups: readonly GroupKey[]): Promise<void> {
+    await this.#derive(new Map(groups.map((group) => [groupKeyText(group), group])));
+  }
+
+  /** Derives groups by their keys, and deletes those that were derived from the map and from `#left`. */
+  async #derive(groups: Map<string, GroupKey>): Promise<void> {
+    if (groups.size === 0) return;
     await this.#deletions.refresh();
-    const traces = await joinGroups(this.#db, this.#clock.nowUs(), groups);
+    const traces = await joinGroups(this.#db, this.#clock.nowUs(), [...groups.values()]);
     for (const step of await stepsOf(this.#db, traces)) {
       await this.#rows.write(step);
-      const small = step.filter(({ messages }) => messages <= OTHERS_MESSAGES_MAX);
-      this.#derived = [...small, ...this.#derived].slice(0, OTHERS_MAX);
       const nowMs = performance.now();
       for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
       for (const group of step) {
         const untilMs = nowMs + PAUSE_MS + Math.min(group.messages, GROUP_MESSAGES_MAX);
-        for (const key of keysOf(group)) this.#pausedUntilMs.set(groupKeyText(key), untilMs);
+        for (const key of keysOf(group).map(groupKeyText)) {
+          this.#pausedUntilMs.set(key, untilMs);
+          groups.delete(key);
+          this.#left.delete(key);
+        }
       }
-      onDerived?.(step.flatMap(keysOf));
     }
   }
 
-  /** Derives groups. After the second failure in a row, leaves those alone that fail while ClickHouse works. */
-  async #deriveParts(groups: readonly GroupKey[], onDerived?: (keys: readonly GroupKey[]) => void): Promise<void> {
-    const derive = (part: readonly GroupKey[]): Promise<void> => this.derive(part, onDerived);
-    const isOfPart = async (): Promise<boolean> => this.#failures > 0 && (await this.#isClickHouseWorking(groups));
-    for await (const _ of inParts(groups, derive, (key, error) => this.#leave(key, error), isOfPart)) {
-    }
-  }
-
-  /** Returns whether a group that was derived recently can be derived again or, if there is none, whether a write succeeds. */
-  async #isClickHouseWorking(failing: readonly GroupKey[]): Promise<boolean> {
-    const names = new Set(failing.map(groupKeyText));
-    const other = this.#derived.find((group) => !keysOf(group).some((key) => names.has(groupKeyText(key))));
-    // Without another group, a short fault of all reads would look like one of these groups.
-    if (this.#left.size >= LEFT_MAX || (other === undefined && this.#failures === 1)) return false;
+  /** Derives groups as `#derive` does. After the second failure in a row, leaves the others alone. */
+  async #deriveOrLeave(groups: Map<string, GroupKey>): Promise<void> {
     try {
-      await (other === undefined ? testWrite(this.#db, this.#clock.nowUs()) : this.#rows.write([other], true));
-      return true;
-    } catch {
-      return false;
+      await this.#derive(groups);
+    } catch (error) {
+      if (this.#failures === 0 || this.#left.size >= LEFT_MAX) throw error;
+      const sinceUs = this.#sweptUs ?? 0;
+      for (const [key, { tenant, group_id }] of groups)
+        this.#left.set(key, { tenant, group_id, dueMs: 0, delayMs: LEFT_MS, sinceUs });
     }
   }
 
-  #leave({ tenant, group_id }: GroupKey, error: unknown): void {
-    const reason =
-      error instanceof QueryLimitError ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
-    diagnostics.warn(`lists do not show the changes of trace ${group_id}, because ${reason}`);
-    const dueMs = performance.now() + LEFT_MS;
-    this.#left.set(groupKeyText({ tenant, group_id }), {
-      tenant,
-      group_id,
-      dueMs,
-      delayMs: LEFT_MS,
-      sinceUs: this.#sweptUs ?? 0,
-    });
-  }
-
-  /** Derives one of the groups that are left alone, if it is due. */
+  /**
+   * Derives the groups that are left alone and due, for up to `SWEEP_MS` for each tenant: one by itself, then twice as many
+   * each time, and again one after a failure. One line reports the groups that failed by themselves for the first time.
+   */
   async #deriveLeft(): Promise<void> {
     const nowMs = performance.now();
-    for (const [key, group] of this.#left) {
-      if (group.dueMs > nowMs) continue;
-      try {
-        await this.derive([group]);
-        this.#left.delete(key);
-      } catch {
-        const delayMs = Math.min(2 * group.delayMs, LEFT_MS_MAX);
-        this.#left.set(key, { ...group, delayMs, dueMs: nowMs + delayMs });
+    const due = [...this.#left].filter(([, { dueMs }]) => dueMs <= nowMs);
+    const failed: [id: string, error: unknown][] = [];
+    for (const groups of grouped(due, ([, { tenant }]) => tenant).values()) {
+      const endMs = performance.now() + SWEEP_MS;
+      for (let at = 0, size = 1; at < groups.length && performance.now() < endMs && !this.#isClosed; ) {
+        const part = new Map(groups.slice(at, at + size));
+        at += size;
+        try {
+          await this.#derive(part);
+          for (const key of part.keys()) this.#left.delete(key);
+          size = Math.min(2 * size, GROUPS_MAX);
+        } catch (error) {
+          for (const [key, group] of part) {
+            this.#left.delete(key);
+            this.#left.set(key, size > 1 ? group : delayed(group));
+            if (size === 1 && group.dueMs === 0) failed.push([group.group_id, error]);
+          }
+          size = 1;
+        }
       }
-      return;
     }
+    const [[id, error] = [], ...others] = failed;
+    if (id === undefined || this.#isClosed) return;
+    const trace = others.length === 0 ? id : `${id} and of ${others.length} others`;
+    const reason =
+      error instanceof QueryLimitError ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
+    diagnostics.warn(`lists do not show the changes of trace ${trace}, because ${reason}`);
   }
 
   #schedule(delayMs: number): void {
@@ -261,18 +263,21 @@ export class Derivation {
   async #run(): Promise<void> {
     try {
       await this.#deletions.refresh();
+      this.#leftWork ??= this.#deriveLeft().finally(() => {
+        this.#leftWork = undefined;
+      });
       await this.#deriveDue();
       await this.#sweep();
       this.#failures = 0;
     } catch (error) {
-      if (this.#failures === 0 && !this.#isClosed) {
+      const nowMs = performance.now();
+      if (nowMs - this.#loggedMs > LOG_INTERVAL_MS && !this.#isClosed) {
+        this.#loggedMs = nowMs;
         diagnostics.warn(`the store in ClickHouse could not update its lists and retries: ${messageOf(error)}`);
       }
       await delay(Math.min(RETRY_MS * 2 ** this.#failures, RETRY_MS_MAX), undefined);
       this.#failures += 1;
     }
-    // Also after a failure, so that groups that are left alone become fewer.
-    await this.#deriveLeft();
   }
 
   /** Derives the groups whose rows are outdated, except those of the last 10 s, for up to `SWEEP_MS`. */
@@ -289,7 +294,8 @@ export class Derivation {
         position: -1,
       };
       const found = await this.#foundIn(this.#sweptUs - OVERLAP_US, range);
-      await this.#deriveParts(found.filter((group) => !this.#left.has(groupKeyText(group))));
+      const keyed = found.map((group) => [groupKeyText(group), group] as const);
+      await this.#deriveOrLeave(new Map(keyed.filter(([key]) => !this.#left.has(key))));
       const last = found[GROUPS_MAX - 1] && found.at(-1);
       this.#range = last && { ...range, position: last.position };
       if (last === undefined) this.#sweptUs = range.untilUs;
@@ -312,11 +318,9 @@ export class Derivation {
     const { size } = due;
     for (const key of due.keys()) this.#due.delete(key);
     try {
-      await this.#deriveParts([...due.values()], (keys) => {
-        for (const key of keys) due.delete(groupKeyText(key));
-      });
+      await this.#deriveOrLeave(due);
     } catch (error) {
-      for (const [key, group] of due) if (!this.#left.has(key)) this.#due.set(key, group);
+      for (const [key, group] of due) this.#due.set(key, group);
       throw error;
     }
     return size > 0;
@@ -346,4 +350,8 @@ export class Derivation {
       throw error;
     }
   }
+}
+
+function delayed({ delayMs, ...group }: LeftGroup): LeftGroup {
+  return { ...group, dueMs: performance.now() + delayMs, delayMs: Math.min(2 * delayMs, LEFT_MS_MAX) };
 }

@@ -183,8 +183,8 @@ export class RowWriter {
     this.#deletions = deletions;
   }
 
-  /** Derives the groups of a step (see `stepsOf`). If `isRepeated`, also inserts the rows that are stored. */
-  async write(step: readonly StoredGroup[], isRepeated = false): Promise<void> {
+  /** Derives the groups of a step, see `stepsOf`. */
+  async write(step: readonly StoredGroup[]): Promise<void> {
     let rows: DerivedRow[] = [];
     const covered: Group[] = [];
     const { nowUs: deletedUs } = this.#deletions;
@@ -202,7 +202,7 @@ export class RowWriter {
             one.tenant === group.tenant && group.members.includes(one.group_id);
           await this.#deletions.delete(covered.splice(0), deletedUs);
           const early = rows.map((one) => (isOpen(one) ? { ...one, seen_us: one.seen_us - 1 } : one));
-          await this.#insert(early, isRepeated);
+          await this.#insert(early);
           rows = [];
         }
         rows.push(row);
@@ -210,7 +210,7 @@ export class RowWriter {
     }
     // The rows come last, because the sweep treats a group with rows as derived.
     await this.#deletions.delete(covered, deletedUs);
-    await this.#insert(rows, isRepeated);
+    await this.#insert(rows);
   }
 
   async *#groupsOf(step: readonly StoredGroup[]) {
@@ -219,10 +219,10 @@ export class RowWriter {
     else yield await readFirstRun(this.#db, first, this.#prices);
   }
 
-  async #insert(derived: readonly DerivedRow[], isRepeated: boolean): Promise<void> {
+  async #insert(derived: readonly DerivedRow[]): Promise<void> {
     if (derived.length === 0) return;
     const stored = await this.#storedRows(derived);
-    const rows = isRepeated ? derived : derived.filter((row) => isNew(row, stored.get(rowKeyOf(row))));
+    const rows = derived.filter((row) => isNew(row, stored.get(rowKeyOf(row))));
     const visible = rows.filter(({ is_deleted }) => is_deleted === 0);
     // A listener may have received the id of a group as the id of the trace, before the trace had another one.
     const changed = visible.flatMap((row) =>

@@ -2,6 +2,7 @@ import { delay } from '../../../platform/timers.ts';
 import { ageOf } from '../../domain/identity.ts';
 import { mapInTurns } from '../../domain/in-turns.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
+import { SharedLimit } from '../../domain/shared-limit.ts';
 import { StoreError } from '../store.ts';
 import type { StoreClock } from './clock.ts';
 import type { ClickHouse } from './connection.ts';
@@ -12,7 +13,7 @@ import type { PlaceFinder } from './places.ts';
 import { attachmentRows, checkAttachments } from './reads/attachments.ts';
 
 const BATCH_MESSAGES = 10_000;
-/** Maximum total size of pending messages, in bytes. Above it, requests are rejected. */
+/** Maximum total size of pending messages, in bytes. At the limit, requests are rejected. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 /** Estimated size of a message without its payloads and attachments, in bytes. */
 const MESSAGE_BYTES = 1_000;
@@ -34,7 +35,7 @@ export class MessageWriter {
   readonly #onStored: (groups: readonly GroupKey[]) => void;
   readonly #pending = new Set<Promise<void>>();
   #calls: Call[] = [];
-  #waitingBytes = 0;
+  readonly #waitingBytes = new SharedLimit(WAITING_BYTES_MAX);
   #isWriting = false;
   #insertedMs = Number.NEGATIVE_INFINITY;
 
@@ -53,7 +54,7 @@ export class MessageWriter {
   }
 
   get waitingBytes(): number {
-    return this.#waitingBytes;
+    return this.#waitingBytes.total;
   }
 
   /** Resolves when ClickHouse has acknowledged the messages. */
@@ -73,12 +74,12 @@ export class MessageWriter {
   }
 
   async #store(tenant: string, given: readonly RunOperation[]): Promise<void> {
-    if (this.#waitingBytes > WAITING_BYTES_MAX) {
+    if (!this.#waitingBytes.admits(tenant, 1)) {
       throw new StoreError('busy', 'Too many runs are waiting to be written to ClickHouse', RETRY_AFTER_S);
     }
     const operations = await mapInTurns(given, (operation) => ({ ...operation, texts: messageTexts(operation) }));
     const sizeBytes = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
-    this.#waitingBytes += sizeBytes;
+    this.#waitingBytes.add(tenant, sizeBytes);
     try {
       await checkAttachments(this.#db, tenant, operations);
       await new Promise<void>((resolve, reject) => {
@@ -86,7 +87,7 @@ export class MessageWriter {
         if (!this.#isWriting) void this.#writeAll();
       });
     } finally {
-      this.#waitingBytes -= sizeBytes;
+      this.#waitingBytes.add(tenant, -sizeBytes);
     }
   }
 

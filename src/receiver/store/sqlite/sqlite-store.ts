@@ -30,6 +30,7 @@ import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/retenti
 import { deletionOf } from '../../domain/retention/deletion.ts';
 import { lagReport } from '../../domain/retention/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
+import { SharedLimit } from '../../domain/shared-limit.ts';
 import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
 import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
@@ -40,7 +41,7 @@ import { realPathOf, type StoreOwner } from './file/file.ts';
 import { type EncodedOperation, encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reads/reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './threads/thread.ts';
-import { ThreadPool } from './threads/thread-pool.ts';
+import { type Caller, ThreadPool } from './threads/thread-pool.ts';
 
 /** Options for a store on disk. Above a limit, the store deletes whole traces, least recently changed first. */
 export interface SqliteStoreOptions extends PriceOptions {
@@ -80,7 +81,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
   readOnly: TRUE_OR_FALSE,
 };
 
-/** Maximum size of pending operations, in bytes. Above it, `apply` rejects with the reason `busy`. */
+/** Maximum size of pending operations, in bytes. At the limit, `apply` rejects with the reason `busy`. */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
 const DAMAGED = 'The store is damaged';
 /** Interval at which the store checks for expired traces, in milliseconds. */
@@ -124,7 +125,7 @@ export class SqliteStore implements Store {
   readonly #remove = this.#writing('remove');
   #closing: Promise<void> | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
-  #pendingBytes = 0;
+  readonly #pendingBytes = new SharedLimit(PENDING_BYTES_MAX);
   readonly #applying = new Set<Promise<number>>();
   #loggedAtMs = Number.NEGATIVE_INFINITY;
   #isDamaged = false;
@@ -223,7 +224,7 @@ export class SqliteStore implements Store {
   }
 
   async #encodeAndApply(scope: Scope, operations: readonly RunOperation[]): Promise<number> {
-    if (this.#pendingBytes >= PENDING_BYTES_MAX) {
+    if (operations.length > 0 && !this.#pendingBytes.admits(scope.tenant, 1)) {
       const problem = 'The receiver cannot write runs as fast as they arrive: send the runs again later';
       throw new StoreError('busy', problem, 1);
     }
@@ -234,12 +235,12 @@ export class SqliteStore implements Store {
         if (encoded.length > 0) await takeTurn();
         const one = encodedOperation(operation);
         sizeBytes += one.sizeBytes;
-        this.#pendingBytes += one.sizeBytes;
+        this.#pendingBytes.add(scope.tenant, one.sizeBytes);
         encoded.push(one);
       }
       return await this.#apply(scope, encoded);
     } finally {
-      this.#pendingBytes -= sizeBytes;
+      this.#pendingBytes.add(scope.tenant, -sizeBytes);
     }
   }
 
@@ -252,7 +253,7 @@ export class SqliteStore implements Store {
     const speed = namesRuns(query) ? 'quick' : 'slow';
     const keys = await this.#ask(speed, 'runKeys', scope, query);
     for (let at = 0; at < keys.length; at += RUNS_AT_ONCE) {
-      yield* await this.#ask(speed, 'runTexts', keys.slice(at, at + RUNS_AT_ONCE));
+      yield* await this.#ask(speed, 'runTexts', scope, keys.slice(at, at + RUNS_AT_ONCE));
     }
   }
 
@@ -287,7 +288,7 @@ export class SqliteStore implements Store {
       statfs(dirname(this.#path)),
     ]);
     return {
-      queuedBytes: this.#pendingBytes,
+      queuedBytes: this.#pendingBytes.total,
       unindexedRuns,
       fileBytes: sizeOf(this.#path),
       walBytes: sizeOf(`${this.#path}-wal`),
@@ -340,15 +341,15 @@ export class SqliteStore implements Store {
     name: Name,
     ...given: ArgumentsOf<ReaderCalls[Name]>
   ): Promise<ResultOf<ReaderCalls[Name]>> {
-    const { args, signal } = withoutSignal(given);
+    const { args, caller } = withoutSignal(given);
     if (this.#closing !== undefined) {
       throw new RunspanError('RUNSPAN_STORE_FAILED', 'The store cannot be used: it is closed');
     }
     try {
-      if (speed !== 'quick') return await this.#pools[speed].call(signal, name, ...args);
+      if (speed !== 'quick') return await this.#pools[speed].call(caller, name, ...args);
       return await this.#threads.reader.call(name, ...args).catch((error) => {
         if (!(error instanceof StoreError) || error.reason !== 'busy') throw error;
-        return this.#pools.medium.call(signal, name, ...args);
+        return this.#pools.medium.call(caller, name, ...args);
       });
     } catch (error) {
       this.#noteDamage(error);
@@ -418,11 +419,11 @@ function namesRuns({ filter }: Parsed<RunQuery>): boolean {
 }
 
 /** Removes the signal from the scope in the arguments of a call, because threads cannot receive signals. */
-function withoutSignal<Args extends readonly unknown[]>(args: Args): { args: Args; signal: AbortSignal | undefined } {
+function withoutSignal<Args extends readonly unknown[]>(args: Args): { args: Args; caller: Caller } {
   const [first, ...others] = args;
-  if (!isObject(first) || !('signal' in first)) return { args, signal: undefined };
+  if (!isObject(first) || !('tenant' in first)) return { args, caller: { tenant: '' } };
   const { signal, ...scope } = first as unknown as Scope;
-  return { args: [scope, ...others] as unknown as Args, signal };
+  return { args: [scope, ...others] as unknown as Args, caller: { tenant: scope.tenant, signal } };
 }
 
 function unavailable(problem: string): StoreError {

@@ -126,7 +126,7 @@ export class SqliteReader {
   }
 
   /** Returns runs as JSON texts. Omits runs that have been deleted. */
-  runTexts(keys: readonly RunKey[]): string[] {
+  runTexts(_: Scope, keys: readonly RunKey[]): string[] {
     return keys.flatMap(([n, order]) => {
       this.#check();
       const row = runAt(this.#connection, n);
