@@ -6,7 +6,6 @@ import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
 import { type Attributes, hasNoFields, json, text } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
 import { exceptionFields } from './span-error.ts';
-import type { IsHidden } from './span-events.ts';
 
 /** The messages in a span's events, by the name of the attribute that would otherwise contain the messages. */
 export interface EventMessages {
@@ -34,6 +33,10 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
   return values === undefined || hasNoFields(values) ? undefined : values;
 }
 
+interface HidesAttributes {
+  hides(name: string, value: unknown): boolean;
+}
+
 /**
  * Stores what log records add to an open span: the last exception, and copies of the messages. All messages together must
  * stay within the limits for one payload. Log records beyond the limits are dropped and counted.
@@ -42,13 +45,13 @@ export class SpanLogs {
   readonly attributes: Fields = {};
   exception: Attributes | undefined;
   readonly #rules: PayloadRules;
-  readonly #isHidden: IsHidden | undefined;
+  readonly #hidden: HidesAttributes | undefined;
   #charactersLeft: number;
   /** Number of log records that were dropped because of the limits. */
   leftOut = 0;
 
-  constructor(rules: PayloadRules, isHidden: IsHidden | undefined) {
-    this.#isHidden = isHidden;
+  constructor(rules: PayloadRules, hidden: HidesAttributes | undefined) {
+    this.#hidden = hidden;
     // Redaction happens when the span ends, because the paths of the values are unknown until then.
     this.#rules = { ...rules, bytes: Number.POSITIVE_INFINITY, redaction: undefined };
     this.#charactersLeft = rules.bytes;
@@ -60,7 +63,7 @@ export class SpanLogs {
       this.exception = exceptionFields(values);
       return;
     }
-    const shown = Object.entries(values).filter(([name]) => this.#isHidden?.(name) !== true);
+    const shown = Object.entries(values).filter(([name, value]) => this.#hidden?.hides(name, value) !== true);
     if (shown.length === 0) return;
     if (this.#charactersLeft <= 0) {
       this.leftOut++;

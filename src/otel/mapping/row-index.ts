@@ -11,7 +11,7 @@ import { database, http, mcp, messaging } from '../conventions/protocols.ts';
 import { type SpanVocabulary, vocabularyOf } from '../conventions/span-vocabulary.ts';
 import { traceloop } from '../conventions/traceloop.ts';
 import type { Attributes } from '../conventions/values.ts';
-import type { Group, Row, Vocabulary } from '../conventions/vocabulary.ts';
+import { type Group, type Row, type Vocabulary, WHOLE } from '../conventions/vocabulary.ts';
 
 /**
  * runspan's mapping tables, in order of precedence. Later tables never change a field that is already set. Protocol
@@ -83,11 +83,14 @@ export class RowIndex {
   readonly #candidates = new Map<string, number>();
   readonly #ignored = new Map<string, number>();
   readonly #cleaned = new Set<string>();
+  readonly #parameters = new Set<string>();
+  readonly #ofOwnKinds: ReadonlySet<string>;
   readonly #facts = new Map<string, NameFacts>();
   readonly #byBits = new Map<number, readonly Vocabulary[]>();
 
   constructor(own: readonly SpanVocabulary[] = []) {
     this.#own = own.map((given) => vocabularyOf('own', given));
+    this.#ofOwnKinds = new Set(own.flatMap(({ attribute = '', nameFrom = '' }) => [attribute, nameFrom]));
     this.#vocabularies = [...this.#own, ...vocabularies];
     let order = 0;
     for (const [rank, vocabulary] of this.#vocabularies.entries()) {
@@ -118,9 +121,24 @@ export class RowIndex {
     return facts;
   }
 
-  /** Returns whether any row reads the attribute as part of the inputs or outputs. */
-  isPayload(name: string, group: 'inputs' | 'outputs'): boolean {
-    return this.factsOf(name).places.some((place) => place.group === group);
+  /** Returns whether any row reads the attribute as part of the inputs or outputs, or of the given one. */
+  isPayload(name: string, side?: 'inputs' | 'outputs'): boolean {
+    return this.factsOf(name).places.some(({ group }) => group === side || (side === undefined && isSide(group)));
+  }
+
+  /**
+   * Returns whether a table says what the attribute contains. Token counts are numbers, and an attribute with all parameters
+   * of a call may contain the whole request.
+   */
+  isNamed(name: string): boolean {
+    if (this.#ofOwnKinds.has(name)) return true;
+    const { places } = this.factsOf(name);
+    return places.some(({ group, row: [, key] }) => group !== 'usage' && (group !== 'parameters' || key !== WHOLE));
+  }
+
+  /** Returns whether a row sets this parameter. */
+  isParameter(key: string): boolean {
+    return this.#parameters.has(key);
   }
 
   /** Reduces a bit mask to the tables that a span with these attributes uses. */
@@ -152,7 +170,8 @@ export class RowIndex {
   }
 
   #add(place: Place): void {
-    const [attribute, , , manner] = place.row;
+    const [attribute, key, , manner] = place.row;
+    if (place.group === 'parameters') this.#parameters.add(key.split('.', 1)[0] as string);
     const places = this.#places.get(attribute);
     if (places === undefined) this.#places.set(attribute, [place]);
     else places.push(place);
@@ -174,6 +193,10 @@ export class RowIndex {
     }
     return undefined;
   }
+}
+
+function isSide(group: Group): boolean {
+  return group === 'inputs' || group === 'outputs';
 }
 
 const rowIndex = new RowIndex();
