@@ -154,8 +154,7 @@ export function matcherOf(names: readonly string[]): (name: string) => boolean {
 
 export const NAMES_TO_KEEP: Check = [
   'a list of names, or of beginnings of names that end with *',
-  (value) =>
-    Array.isArray(value) && value.every((name) => typeof name === 'string' && /^[^*]*[^*]$|^[^*]*\*$/.test(name)),
+  (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && /^(?:[^*]+\*?|\*)$/.test(name)),
 ];
 
 export const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];

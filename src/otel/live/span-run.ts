@@ -139,7 +139,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   addLog(values: Attributes, isException: boolean): boolean {
     if (this.#start === undefined) return this.context.refused || !this.context.sampled;
     this.begin();
-    this.#logs ??= new SpanLogs(this.#capture.payload, hiddenContent(this.#capture, this.#index));
+    this.#logs ??= new SpanLogs(this.#capture.payload, hiddenContent(this.#capture, this.#index)?.hides);
     this.#logs.add(values, isException);
     return true;
   }

@@ -33,9 +33,8 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
   return values === undefined || hasNoFields(values) ? undefined : values;
 }
 
-interface HidesAttributes {
-  hides(name: string, value: unknown): boolean;
-}
+/** Returns whether an attribute is left out because inputs or outputs are hidden. */
+type IsHidden = (name: string, value: unknown) => boolean;
 
 /**
  * Stores what log records add to an open span: the last exception, and copies of the messages. All messages together must
@@ -45,13 +44,13 @@ export class SpanLogs {
   readonly attributes: Fields = {};
   exception: Attributes | undefined;
   readonly #rules: PayloadRules;
-  readonly #hidden: HidesAttributes | undefined;
+  readonly #isHidden: IsHidden | undefined;
   #charactersLeft: number;
   /** Number of log records that were dropped because of the limits. */
   leftOut = 0;
 
-  constructor(rules: PayloadRules, hidden: HidesAttributes | undefined) {
-    this.#hidden = hidden;
+  constructor(rules: PayloadRules, isHidden: IsHidden | undefined) {
+    this.#isHidden = isHidden;
     // Redaction happens when the span ends, because the paths of the values are unknown until then.
     this.#rules = { ...rules, bytes: Number.POSITIVE_INFINITY, redaction: undefined };
     this.#charactersLeft = rules.bytes;
@@ -63,7 +62,7 @@ export class SpanLogs {
       this.exception = exceptionFields(values);
       return;
     }
-    const shown = Object.entries(values).filter(([name, value]) => this.#hidden?.hides(name, value) !== true);
+    const shown = Object.entries(values).filter(([name, value]) => this.#isHidden?.(name, value) !== true);
     if (shown.length === 0) return;
     if (this.#charactersLeft <= 0) {
       this.leftOut++;
@@ -146,6 +145,12 @@ const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
     CODEX_RESULT,
     ({ arguments: args, output }) => ({ 'gen_ai.tool.call.arguments': args, 'gen_ai.tool.call.result': output }),
   ],
+]);
+
+/** The attributes of message events that contain the message. */
+export const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
+  ...['role', 'name', 'id', 'content', 'tool_calls', 'message', 'finish_reason', 'prompt', 'response'],
+  'gen_ai.event.content',
 ]);
 
 /** Returns the body of an event. Azure's packages set the body as JSON text in a single attribute. */

@@ -1,4 +1,5 @@
 import { type Check, matcherOf } from '../../config/checker.ts';
+import { parsedJson } from '../../payload/fields.ts';
 import { metadataJson } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Attributes } from '../conventions/values.ts';
@@ -21,22 +22,14 @@ export function isServiceName(name: unknown): name is string {
   return typeof name === 'string' && name !== '' && !UNNAMED.test(name);
 }
 
-interface Known {
-  readonly rules: PayloadRules;
-  readonly sides: number;
-  readonly entries: MetadataEntries;
-  /** Number of attributes that were left out because inputs or outputs are hidden. */
-  readonly leftOut: number;
-}
-
 type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
 export class ResourceMetadata {
   readonly #names: readonly string[];
   readonly #isNamed: (name: string) => boolean;
   readonly #environment: () => Attributes;
-  /** The metadata of each resource, and what was applied. Exporters may have different rules. */
-  readonly #known = new WeakMap<ResourceLike, Known>();
+  /** The metadata of each resource, and the payload rules that were applied. Exporters may have different rules. */
+  readonly #known = new WeakMap<ResourceLike, { rules: PayloadRules; entries: MetadataEntries }>();
 
   /** `k8s.*` stands for all names that begin with `k8s.`. `environment` returns attributes that a resource may lack. */
   constructor(names: readonly string[] = DEFAULT_NAMES, environment: () => Attributes = () => ({})) {
@@ -45,26 +38,23 @@ export class ResourceMetadata {
     this.#environment = environment;
   }
 
-  /**
-   * Returns the metadata of a resource as JSON text. While attributes are pending, the list is empty. `hidden` does not
-   * apply to attributes that are named in full.
-   */
+  /** Returns the metadata of a resource as JSON text. While attributes are pending, the list is empty. */
   of(resource: ResourceLike, rules: PayloadRules, hidden: HiddenContent | undefined): MetadataEntries {
-    const sides = hidden?.sides ?? 0;
+    const entries = this.#entriesOf(resource, rules);
+    if (hidden === undefined) return entries;
+    // What the application names in full is not content.
+    return entries.filter(([name, json]) => this.#names.includes(name) || !hidden.hides(name, parsedJson(json)));
+  }
+
+  #entriesOf(resource: ResourceLike, rules: PayloadRules): MetadataEntries {
     const known = this.#known.get(resource);
-    if (known?.rules === rules && known.sides === sides) {
-      if (hidden !== undefined) hidden.count += known.leftOut;
-      return known.entries;
-    }
+    if (known?.rules === rules) return known.entries;
     if (resource.asyncAttributesPending === true) return [];
-    const before = hidden?.count ?? 0;
     const attributes = { ...this.#environment(), ...named(resource.attributes) };
-    const entries = Object.entries(attributes).flatMap(([name, value]) => {
-      if (value === undefined || !this.#isNamed(name)) return [];
-      if (hidden !== undefined && !this.#names.includes(name) && hidden.hides(name, value)) return [];
-      return [[name, metadataJson(name, value, rules)] as const];
-    });
-    this.#known.set(resource, { rules, sides, entries, leftOut: (hidden?.count ?? 0) - before });
+    const entries = Object.entries(attributes).flatMap(([name, value]) =>
+      value !== undefined && this.#isNamed(name) ? [[name, metadataJson(name, value, rules)] as const] : [],
+    );
+    this.#known.set(resource, { rules, entries });
     return entries;
   }
 }

@@ -121,19 +121,16 @@ export class RowIndex {
     return facts;
   }
 
-  /** Returns whether any row reads the attribute as part of the inputs or outputs, or of the given one. */
-  isPayload(name: string, side?: 'inputs' | 'outputs'): boolean {
-    return this.factsOf(name).places.some(({ group }) => group === side || (side === undefined && isSide(group)));
+  /** Returns whether any row reads the attribute as part of the inputs or outputs. */
+  isPayload(name: string, group: 'inputs' | 'outputs'): boolean {
+    return this.factsOf(name).places.some((place) => place.group === group);
   }
 
-  /**
-   * Returns whether a table says what the attribute contains. Token counts are numbers, and an attribute with all parameters
-   * of a call may contain the whole request.
-   */
+  /** Returns whether a table says what the attribute contains. One with all parameters may contain the whole request. */
   isNamed(name: string): boolean {
-    if (this.#ofOwnKinds.has(name)) return true;
-    const { places } = this.factsOf(name);
-    return places.some(({ group, row: [, key] }) => group !== 'usage' && (group !== 'parameters' || key !== WHOLE));
+    const isTold = ({ group, row: [, key] }: Place): boolean =>
+      group !== 'usage' && (group !== 'parameters' || key !== WHOLE);
+    return this.#ofOwnKinds.has(name) || this.factsOf(name).places.some(isTold);
   }
 
   /** Returns whether a row sets this parameter. */
@@ -193,10 +190,6 @@ export class RowIndex {
     }
     return undefined;
   }
-}
-
-function isSide(group: Group): boolean {
-  return group === 'inputs' || group === 'outputs';
 }
 
 const rowIndex = new RowIndex();

@@ -41,7 +41,7 @@ export function spanEventsJson(
 ): string | undefined {
   if (events.length === 0) return undefined;
   const parts = events.map(({ name, time, attributes = {} }) => {
-    const shown = hidden === undefined ? attributes : hidden.shownOfEvent(name, attributes);
+    const shown = hidden === undefined ? attributes : hidden.shown(attributes, name);
     const data = hasNoFields(shown) ? undefined : shown;
     return eventJson(String(name), isoTimestamp(hrTimeUs(time) ?? startUs), data, rules);
   });

@@ -89,7 +89,8 @@ export class SpanPlans {
     });
     if (isTwice || dropped > 0) return undefined;
     fields.origin = originJson(span, parentIds, fields, rules);
-    fields.metadata = json + this.#entriesJson + (fields.hidden?.countJson ?? '');
+    fields.metadata = json + this.#entriesJson;
+    if (fields.hidden?.count) fields.metadata += `"${HIDDEN_ATTRIBUTES}":${fields.hidden.count},`;
     fields.name = shownName(fields.name, rules);
     return fields;
   }
