@@ -45,9 +45,6 @@ export const NO_CONTENT: readonly string[] = `
 
 const hasNoContent = matcherOf(NO_CONTENT);
 
-/** The tables read token counts in it, but it may also contain the tokens of the answer. */
-const PROVIDER_METADATA = 'ai.response.providerMetadata';
-
 /** The metadata key of the number of attributes that were left out. */
 export const HIDDEN_ATTRIBUTES = 'hidden_attributes';
 
@@ -75,7 +72,7 @@ export class HiddenContent {
     if (isPayload(name, this.#policy, this.#index) || name === HIDDEN_ATTRIBUTES) return true;
     if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return false;
     const isNamed = this.#index.isNamed(name) || isPayload(name, BOTH, this.#index);
-    if ((isNamed && name !== PROVIDER_METADATA) || hasNoContent(name) || this.#policy.isKept?.(name)) return false;
+    if (isNamed || hasNoContent(name) || this.#policy.isKept?.(name)) return false;
     this.count++;
     note(name);
     return true;

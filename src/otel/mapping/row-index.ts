@@ -126,11 +126,12 @@ export class RowIndex {
     return this.factsOf(name).places.some((place) => place.group === group);
   }
 
-  /** Returns whether a table says what the attribute contains. One with all parameters may contain the whole request. */
+  /** Returns whether a table says what the attribute contains: not counts or a whole request, of which it reads a part. */
   isNamed(name: string): boolean {
-    const isTold = ({ group, row: [, key] }: Place): boolean =>
-      group !== 'usage' && (group !== 'parameters' || key !== WHOLE);
-    return this.#ofOwnKinds.has(name) || this.factsOf(name).places.some(isTold);
+    const { places } = this.factsOf(name);
+    const isPart = ({ group, row: [, key] }: Place): boolean =>
+      group === 'usage' || (group === 'parameters' && key === WHOLE);
+    return this.#ofOwnKinds.has(name) || (places.length > 0 && !places.some(isPart));
   }
 
   /** Returns whether a row sets this parameter. */
