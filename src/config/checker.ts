@@ -145,6 +145,18 @@ export function parseFlag(value: unknown): boolean | undefined {
   return OFF.includes(text) ? false : undefined;
 }
 
+/** Returns a function that finds names. A listed name that ends with `*` stands for all names that begin with the rest. */
+export function matcherOf(names: readonly string[]): (name: string) => boolean {
+  const exact = new Set(names);
+  const prefixes = names.flatMap((name) => (name.endsWith('*') ? name.slice(0, -1) : []));
+  return (name) => exact.has(name) || prefixes.some((prefix) => name.startsWith(prefix));
+}
+
+export const NAMES_TO_KEEP: Check = [
+  'a list of names, or of beginnings of names that end with *',
+  (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && /^(?:[^*]+\*?|\*)$/.test(name)),
+];
+
 export const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
 
 export function wholeFrom(least: number, most?: number): Check {

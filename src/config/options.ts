@@ -20,6 +20,8 @@ import {
   type Checks,
   FUNCTION,
   isLoopback,
+  matcherOf,
+  NAMES_TO_KEEP,
   reportedOptions,
   TEXT,
   TRUE_OR_FALSE,
@@ -97,6 +99,12 @@ export interface ConfigureOptions extends RunHooks {
    * @default false
    */
   hideOutputs?: boolean;
+  /**
+   * Names of attributes of spans that contain no content, in addition to those that runspan knows: `tenant`, or `app.*` for
+   * all that begin with `app.`. While inputs or outputs are hidden, text and lists in other attributes are left out.
+   * @default []
+   */
+  keepAttributes?: readonly string[];
   /**
    * Rules that mask values in each run. Create the rules with `redact`. If the rules are invalid, all payloads are
    * hidden.
@@ -202,6 +210,7 @@ const CHECKS: Checks<ConfigureOptions> = {
   keep: keepCheck,
   hideInputs: LATER,
   hideOutputs: LATER,
+  keepAttributes: NAMES_TO_KEEP,
   redact: LATER,
   propagateTo: [
     'a list of origins such as https://search.example',
@@ -318,6 +327,7 @@ function captureOf(options: ConfigureOptions, limits: Limits & Hiding): CaptureP
     project: projectOf(options),
     hideInputs: limits.hideInputs ?? flag('hideInputs', options.hideInputs, false, true),
     hideOutputs: limits.hideOutputs ?? flag('hideOutputs', options.hideOutputs, false, true),
+    isKept: options.keepAttributes && matcherOf(options.keepAttributes),
     payload,
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),

@@ -20,6 +20,7 @@ import { deliver, FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from '.
 import { type SpanEntry, SpanRegistry } from './live/span-registry.ts';
 import { SpanRun } from './live/span-run.ts';
 import { inRequest, type SpanStart } from './live/span-start.ts';
+import { reportHiddenNames } from './mapping/hidden-content.ts';
 import { namesCheck } from './mapping/resource.ts';
 import { SpanPlans } from './mapping/span-plan.ts';
 import { mappingWith, type SpanMapping } from './mapping/span-to-run.ts';
@@ -249,6 +250,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     detach(this.#spans);
     this.#reportLeftOut();
     unwatchEnd(this.#reportLeftOut);
+    reportHiddenNames();
     // Child spans are ended first, so that a run ends after its child runs.
     for (const entry of this.#spans.entries.toReversed()) {
       if (entry instanceof SpanRun) guard('RunSpanProcessor.shutdown', () => entry.interrupt(SHUT_DOWN));

@@ -21,7 +21,6 @@ import { LateContent, LateValue } from './late-content.ts';
 import type { RunType } from './record.ts';
 import { areRunsMeasured, measureRun } from './run-meters.ts';
 import {
-  captureFor,
   changeChecks,
   type EndOptions,
   endChecks,
@@ -95,7 +94,8 @@ export class Run implements HookedRun {
     this.#startUs = startUs;
     this.#startMonotonicUs = startMonotonicUs - (stampUs - startUs);
     const isMeasured = !sampling.isSampled && sink !== undefined && areRunsMeasured();
-    this.#capture = isMeasured ? captureFor({ hideInputs: true, hideOutputs: true }, capture) : capture;
+    // Nothing of a measured run is sent, so no log line names attributes that are left out.
+    this.#capture = isMeasured ? { ...capture, hideInputs: true, hideOutputs: true, isKept: () => true } : capture;
     // Nested runs inherit what a run starts with. The fields of a span are not inherited.
     const inherited = span === undefined ? record : { tags: record.tags, metadata: record.metadata };
     this.keepPayload('inputs', inputs);

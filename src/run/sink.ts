@@ -18,6 +18,8 @@ export interface CapturePolicy extends AttachmentPolicy {
   readonly project: Project;
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
+  /** Finds attributes of spans that the application says contain no content. They are recorded beside hidden payloads. */
+  readonly isKept?: ((name: string) => boolean) | undefined;
   /** Whether headers for other processes contain no metadata. */
   readonly hidesMetadata?: boolean;
   /** Decides which traces are recorded. Undefined if every trace is recorded. */

@@ -1,5 +1,12 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../config/checker.ts';
+import {
+  type Checks,
+  checkedOptions,
+  matcherOf,
+  NAMES_TO_KEEP,
+  TRUE_OR_FALSE,
+  WHOLE_FROM_1,
+} from '../config/checker.ts';
 import { defaultLimits, type Limits } from '../config/limits.ts';
 import type { WaitingAttachment } from '../payload/attachment.ts';
 import { defaultRedaction, Redaction } from '../payload/redaction/redact.ts';
@@ -20,6 +27,8 @@ export interface RecordOptions {
   hideInputs?: boolean;
   /** Whether to omit outputs from recorded runs. @default false */
   hideOutputs?: boolean;
+  /** Names of attributes of spans to record although inputs or outputs are omitted. @default [] */
+  keepAttributes?: readonly string[];
   /** Redaction rules, created by `redact`. @default masks values under names such as `authorization` */
   redact?: Redaction;
   /** Size limits of payloads and attachments. @default the limits of `configure` */
@@ -57,6 +66,7 @@ const CHECKS: Checks<RecordOptions> = {
   project: projectCheck,
   hideInputs: TRUE_OR_FALSE,
   hideOutputs: TRUE_OR_FALSE,
+  keepAttributes: NAMES_TO_KEEP,
   redact: ['the result of redact()', (value) => value instanceof Redaction],
   limits: ['an object', (value) => typeof value === 'object' && value !== null],
 };
@@ -91,6 +101,7 @@ function capturePolicy(given: RecordOptions): CapturePolicy {
     project: copiedProject(options.project) ?? 'default',
     hideInputs: options.hideInputs ?? false,
     hideOutputs: options.hideOutputs ?? false,
+    isKept: options.keepAttributes && matcherOf(options.keepAttributes),
     payload,
     attachmentBytes: limits.attachmentBytes,
   };

@@ -13,12 +13,12 @@ it('the documented environment variables are those that runspan reads, and there
   expect(documented.length).toBeLessThanOrEqual(22);
 });
 
-it('`configure` has 25 options, of which one has 12 limits', () => {
+it('`configure` has 26 options, of which one has 12 limits', () => {
   expect(Object.keys(defaultLimits)).toHaveLength(12);
   const [, section = ''] = read('docs/reference/runspan.md').split('\n### ConfigureOptions\n');
   const [own = ''] = section.split('\n### ', 1);
   const [, hooks = ''] = read('docs/reference/runspan.md').split('\n### RunHooks\n');
   const inherited = hooks.split('\n### ', 1)[0]?.match(/^- \*\*/gm) ?? [];
   expect(own).toContain('`interface ConfigureOptions extends` [`RunHooks`](#runhooks)\n');
-  expect((own.match(/^- \*\*/gm) ?? []).length + inherited.length).toBe(25);
+  expect((own.match(/^- \*\*/gm) ?? []).length + inherited.length).toBe(26);
 });

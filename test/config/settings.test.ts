@@ -230,12 +230,15 @@ it('a property of `Object.prototype` is not an option', () => {
 
 describe('an invalid option is reported', () => {
   it('with its name, in one line each, and the others are used', () => {
-    const options = { samplerate: 1, lingerMs: 5, project: 5, hideInputs: 'maybe', onDrop: {}, dispatcher: 1 };
+    const keepAttributes = ['tenant', 'a*b'];
+    const given = { samplerate: 1, lingerMs: 5, project: 5, hideInputs: 'maybe', onDrop: {}, dispatcher: 1 };
+    const options = { ...given, keepAttributes };
 
-    expect(withEndpoint(options)?.capture).toMatchObject({ project: 'default', hideInputs: true });
+    expect(withEndpoint(options)?.capture).toMatchObject({ project: 'default', hideInputs: true, isKept: undefined });
     expect(lines.sort()).toEqual([
       'configuration: expected `dispatcher` to be an undici dispatcher; the option is ignored.',
       'configuration: expected `hideInputs` to be true or false; true is used.',
+      'configuration: expected `keepAttributes` to be a list of names, or of beginnings of names that end with *; the option is ignored.',
       'configuration: expected `onDrop` to be a function; the option is ignored.',
       "configuration: expected `project` to be a project's name, or an object with its `id`; the option is ignored.",
       'configuration: unknown option `lingerMs` is ignored; use `limits.lingerMs`.',

@@ -161,6 +161,15 @@ test('a left-out run encodes no payload, calls no hook, and keeps its trace left
   expect(await collect()).toEqual({ [TOOL]: [point({ 'gen_ai.tool.name': 'work' }, 1)] });
 });
 
+test('a left-out span is counted, and no line names the attributes that are left out', async () => {
+  const lines = logLines('warn');
+  const { collect, sink } = observed({ sampling: () => false });
+  addSpans(sink, { ...chat, 'acme.note': 'tea' });
+  await new RunSpanProcessor().shutdown();
+  expect(await collect()).toEqual({ [CALL]: [point(chat, 1, 0.25)] });
+  expect(lines).toEqual([]);
+});
+
 test('light runs of spans are counted, whether their attributes are known or new', async () => {
   const { collect, sink } = observed();
   addSpans({ ...sink, light: lightInto([], sink.start) }, chat, chat, chat, asking);

@@ -79,7 +79,9 @@ const VALUES: readonly unknown[] = [
 ];
 const OTHERS = [
   ...'session.id user.id service.name otel __proto__ usage_metadata thread_id end_reason note metadata'.split(' '),
-  ...'own.kind own.more own.labels.otel own.in own.counts own.tags dropped_attributes output.value url.full'.split(' '),
+  ...'own.kind own.more own.labels.otel own.in own.counts own.tags dropped_attributes langsmith.metadata.hidden_attributes output.value url.full'.split(
+    ' ',
+  ),
   ...[`https://e.com/?api_key=${SECRET}`, 'x'.repeat(200)],
 ];
 const NAMES = vocabularies.map(({ inputs, outputs, usage, parameters, metadata, tags, times, ignored = [] }) => {

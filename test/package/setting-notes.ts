@@ -41,6 +41,7 @@ export const settingNotes: readonly (readonly [
   ],
   [['hideInputs'], undefined, 'records no inputs: the field `inputs` is empty'],
   [['hideOutputs'], undefined, 'records no outputs: the field `outputs` is empty'],
+  [['keepAttributes'], '`[]`', 'attributes to record beside [hidden](#hidden-inputs-and-outputs) inputs or outputs'],
   [
     ['redact'],
     'masks values under names such as `authorization`',

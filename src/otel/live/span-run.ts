@@ -23,6 +23,7 @@ import { sample } from '../../run/sampling/sampling.ts';
 import { type CapturePolicy, type EndedTexts, type LightRun, type RunSink, STREAM_IDLE_MS } from '../../run/sink.ts';
 import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
+import { hiddenContent } from '../mapping/hidden-content.ts';
 import type { MappedFields, StartFields } from '../mapping/mapped-fields.ts';
 import { SpanLogs } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
@@ -30,7 +31,6 @@ import { hrTimeUs, runIdOf, scopeOf, startUsOf } from '../mapping/span-identity.
 import { openOriginJson } from '../mapping/span-origin.ts';
 import type { PlannedFields } from '../mapping/span-plan.ts';
 import {
-  hiddenNames,
   OPERATION,
   projectInAttributes,
   SpanFields,
@@ -139,7 +139,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   addLog(values: Attributes, isException: boolean): boolean {
     if (this.#start === undefined) return this.context.refused || !this.context.sampled;
     this.begin();
-    this.#logs ??= new SpanLogs(this.#capture.payload, hiddenNames(this.#capture, this.#index));
+    this.#logs ??= new SpanLogs(this.#capture.payload, hiddenContent(this.#capture, this.#index)?.hides);
     this.#logs.add(values, isException);
     return true;
   }
@@ -324,8 +324,11 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     this.#fill(record, fields);
     const { resource } = span;
     const addResource = (): void => {
-      const known = start.mapping.resources.of(resource, this.#capture.payload);
-      record.metadata = new Map([...known, ...(record.metadata ?? [])]);
+      const hidden = hiddenContent(this.#capture, this.#index);
+      const known = start.mapping.resources.of(resource, this.#capture.payload, hidden);
+      const metadata = new Map([...known, ...(record.metadata ?? [])]);
+      hidden?.addCount(metadata);
+      record.metadata = metadata;
     };
     run.complete = resourceWait(resource)?.then(() => guard(OPERATION, addResource));
     return this.#call.at(span, fields, start.startSequence);

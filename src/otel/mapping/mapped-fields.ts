@@ -11,11 +11,11 @@ import { type Attributes, text } from '../conventions/values.ts';
 import { type Rename, SERVICE_TIER } from '../conventions/vocabulary.ts';
 import type { SpanLike } from '../span-like.ts';
 import type { AttributeReader, Found, FoundPayload, Groups } from './attributes.ts';
-import type { IsHidden } from './span-events.ts';
+import type { HiddenContent } from './hidden-content.ts';
 import { hrTimeUs, runNameOf } from './span-identity.ts';
 
 /** The sink settings that affect the fields of a span. */
-export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
+export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'isKept' | 'payload' | 'attachmentBytes'>;
 
 export class StartFields {
   name: string;
@@ -37,9 +37,12 @@ export class MappedFields extends StartFields {
   model: string | undefined = undefined;
   responseId: string | undefined = undefined;
   readonly endTime: string;
+  /** Undefined if neither inputs nor outputs are hidden. */
+  readonly hidden: HiddenContent | undefined;
 
-  constructor(span: SpanLike, startUs: number) {
+  constructor(span: SpanLike, startUs: number, hidden: HiddenContent | undefined) {
     super(span);
+    this.hidden = hidden;
     this.endTime = isoTimestamp(Math.max(startUs, hrTimeUs(span.endTime) ?? startUs));
   }
 }
@@ -61,7 +64,8 @@ export function mapEnd(
   const metadata = found.fields;
   fields.model = text(metadata.ls_model_name);
   fields.responseId = responseIdIn(fields.runType, metadata);
-  if (parameters !== undefined) addParameters(metadata, parameters.fields);
+  if (parameters !== undefined)
+    addParameters(metadata, fields.hidden?.shownParameters(parameters.fields) ?? parameters.fields);
   if (counts !== undefined) {
     const usage = completeUsage(counts.fields, metadata[SERVICE_TIER]);
     fields.hasUsage = true;
@@ -82,7 +86,7 @@ const METADATA_KEYS_MAX = 1_000;
 export function forMetadata(
   mapped: Fields,
   reader: AttributeReader,
-  isHidden: IsHidden | undefined,
+  hidden: HiddenContent | undefined,
   add: (key: string, value: unknown) => void,
 ): number {
   let keys = 0;
@@ -94,7 +98,7 @@ export function forMetadata(
   let dropped = 0;
   reader.forRest((name, value, isCleaned) => {
     if (mapped[name] !== undefined && Object.hasOwn(mapped, name)) return;
-    if (isHidden?.(name) === true) return;
+    if (hidden?.hides(name, value) === true) return;
     if (keys++ < METADATA_KEYS_MAX) add(name, (isCleaned ? withoutCredentials(value) : undefined) ?? value);
     else dropped++;
   });

@@ -6,7 +6,6 @@ import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
 import { type Attributes, hasNoFields, json, text } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
 import { exceptionFields } from './span-error.ts';
-import type { IsHidden } from './span-events.ts';
 
 /** The messages in a span's events, by the name of the attribute that would otherwise contain the messages. */
 export interface EventMessages {
@@ -34,6 +33,9 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
   return values === undefined || hasNoFields(values) ? undefined : values;
 }
 
+/** Returns whether an attribute is left out because inputs or outputs are hidden. */
+type IsHidden = (name: string, value: unknown) => boolean;
+
 /**
  * Stores what log records add to an open span: the last exception, and copies of the messages. All messages together must
  * stay within the limits for one payload. Log records beyond the limits are dropped and counted.
@@ -60,7 +62,7 @@ export class SpanLogs {
       this.exception = exceptionFields(values);
       return;
     }
-    const shown = Object.entries(values).filter(([name]) => this.#isHidden?.(name) !== true);
+    const shown = Object.entries(values).filter(([name, value]) => this.#isHidden?.(name, value) !== true);
     if (shown.length === 0) return;
     if (this.#charactersLeft <= 0) {
       this.leftOut++;
@@ -143,6 +145,12 @@ const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
     CODEX_RESULT,
     ({ arguments: args, output }) => ({ 'gen_ai.tool.call.arguments': args, 'gen_ai.tool.call.result': output }),
   ],
+]);
+
+/** The attributes of message events that contain the message. */
+export const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
+  ...['role', 'name', 'id', 'content', 'tool_calls', 'message', 'finish_reason', 'prompt', 'response'],
+  'gen_ai.event.content',
 ]);
 
 /** Returns the body of an event. Azure's packages set the body as JSON text in a single attribute. */

@@ -1,8 +1,10 @@
-import type { Check } from '../../config/checker.ts';
+import { type Check, matcherOf } from '../../config/checker.ts';
+import { parsedJson } from '../../payload/fields.ts';
 import { metadataJson } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Attributes } from '../conventions/values.ts';
 import type { ResourceLike } from '../span-like.ts';
+import type { HiddenContent } from './hidden-content.ts';
 
 const DEFAULT_NAMES: readonly string[] = [
   ...['service.*', 'deployment.environment', 'deployment.environment.name', 'host.name', 'k8s.*'],
@@ -23,6 +25,7 @@ export function isServiceName(name: unknown): name is string {
 type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
 export class ResourceMetadata {
+  readonly #names: readonly string[];
   readonly #isNamed: (name: string) => boolean;
   readonly #environment: () => Attributes;
   /** The metadata of each resource, and the payload rules that were applied. Exporters may have different rules. */
@@ -30,13 +33,20 @@ export class ResourceMetadata {
 
   /** `k8s.*` stands for all names that begin with `k8s.`. `environment` returns attributes that a resource may lack. */
   constructor(names: readonly string[] = DEFAULT_NAMES, environment: () => Attributes = () => ({})) {
-    const prefixes = names.flatMap((name) => (name.endsWith('*') ? name.slice(0, -1) : []));
-    this.#isNamed = (name) => names.includes(name) || prefixes.some((prefix) => name.startsWith(prefix));
+    this.#names = names;
+    this.#isNamed = matcherOf(names);
     this.#environment = environment;
   }
 
   /** Returns the metadata of a resource as JSON text. While attributes are pending, the list is empty. */
-  of(resource: ResourceLike, rules: PayloadRules): MetadataEntries {
+  of(resource: ResourceLike, rules: PayloadRules, hidden: HiddenContent | undefined): MetadataEntries {
+    const entries = this.#entriesOf(resource, rules);
+    if (hidden === undefined) return entries;
+    // What the application names in full is not content.
+    return entries.filter(([name, json]) => this.#names.includes(name) || !hidden.hides(name, parsedJson(json)));
+  }
+
+  #entriesOf(resource: ResourceLike, rules: PayloadRules): MetadataEntries {
     const known = this.#known.get(resource);
     if (known?.rules === rules) return known.entries;
     if (resource.asyncAttributesPending === true) return [];

@@ -11,7 +11,7 @@ import { database, http, mcp, messaging } from '../conventions/protocols.ts';
 import { type SpanVocabulary, vocabularyOf } from '../conventions/span-vocabulary.ts';
 import { traceloop } from '../conventions/traceloop.ts';
 import type { Attributes } from '../conventions/values.ts';
-import type { Group, Row, Vocabulary } from '../conventions/vocabulary.ts';
+import { type Group, type Row, type Vocabulary, WHOLE } from '../conventions/vocabulary.ts';
 
 /**
  * runspan's mapping tables, in order of precedence. Later tables never change a field that is already set. Protocol
@@ -83,11 +83,14 @@ export class RowIndex {
   readonly #candidates = new Map<string, number>();
   readonly #ignored = new Map<string, number>();
   readonly #cleaned = new Set<string>();
+  readonly #parameters = new Set<string>();
+  readonly #ofOwnKinds: ReadonlySet<string>;
   readonly #facts = new Map<string, NameFacts>();
   readonly #byBits = new Map<number, readonly Vocabulary[]>();
 
   constructor(own: readonly SpanVocabulary[] = []) {
     this.#own = own.map((given) => vocabularyOf('own', given));
+    this.#ofOwnKinds = new Set(own.flatMap(({ attribute = '', nameFrom = '' }) => [attribute, nameFrom]));
     this.#vocabularies = [...this.#own, ...vocabularies];
     let order = 0;
     for (const [rank, vocabulary] of this.#vocabularies.entries()) {
@@ -123,6 +126,19 @@ export class RowIndex {
     return this.factsOf(name).places.some((place) => place.group === group);
   }
 
+  /** Returns whether a table says what the attribute contains: not counts or a whole request, of which it reads a part. */
+  isNamed(name: string): boolean {
+    const { places } = this.factsOf(name);
+    const isPart = ({ group, row: [, key] }: Place): boolean =>
+      group === 'usage' || (group === 'parameters' && key === WHOLE);
+    return this.#ofOwnKinds.has(name) || (places.length > 0 && !places.some(isPart));
+  }
+
+  /** Returns whether a row sets this parameter. */
+  isParameter(key: string): boolean {
+    return this.#parameters.has(key);
+  }
+
   /** Reduces a bit mask to the tables that a span with these attributes uses. */
   matchedBits(candidates: number, attributes: Attributes): number {
     let matched = candidates;
@@ -152,7 +168,8 @@ export class RowIndex {
   }
 
   #add(place: Place): void {
-    const [attribute, , , manner] = place.row;
+    const [attribute, key, , manner] = place.row;
+    if (place.group === 'parameters') this.#parameters.add(key.split('.', 1)[0] as string);
     const places = this.#places.get(attribute);
     if (places === undefined) this.#places.set(attribute, [place]);
     else places.push(place);

@@ -1,12 +1,10 @@
 import { eventJson } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { isoTimestamp } from '../../run/time.ts';
-import { type Attributes, hasNoFields } from '../conventions/values.ts';
+import { hasNoFields } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
+import type { HiddenContent } from './hidden-content.ts';
 import { hrTimeUs } from './span-identity.ts';
-
-/** Returns whether an attribute or event name belongs to a hidden payload. */
-export type IsHidden = (name: string) => boolean;
 
 const FIRST_TOKEN_EVENT = 'new_token';
 /** The AI SDK's event for the first chunk. Version 7 emits it at the end, and has the time in an attribute. */
@@ -39,18 +37,13 @@ export function spanEventsJson(
   events: readonly SpanEventLike[],
   startUs: number,
   rules: PayloadRules,
-  isHidden: IsHidden | undefined,
+  hidden: HiddenContent | undefined,
 ): string | undefined {
   if (events.length === 0) return undefined;
   const parts = events.map(({ name, time, attributes = {} }) => {
-    const shown = isHidden === undefined ? attributes : shownOf(name, attributes, isHidden);
+    const shown = hidden === undefined ? attributes : hidden.shown(attributes, name);
     const data = hasNoFields(shown) ? undefined : shown;
     return eventJson(String(name), isoTimestamp(hrTimeUs(time) ?? startUs), data, rules);
   });
   return `[${parts.join(',')}]`;
-}
-
-function shownOf(name: string, attributes: Attributes, isHidden: IsHidden): Attributes {
-  if (isHidden(name)) return {};
-  return Object.fromEntries(Object.entries(attributes).filter(([key]) => !isHidden(key)));
 }

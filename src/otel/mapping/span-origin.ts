@@ -4,6 +4,8 @@ import { serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { number } from '../conventions/values.ts';
 import type { LinkLike, ScopeLike, SpanContextLike, SpanLike } from '../span-like.ts';
+import type { HiddenContent } from './hidden-content.ts';
+import type { MappedFields } from './mapped-fields.ts';
 import { runNameOf, scopeOf } from './span-identity.ts';
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
@@ -27,7 +29,7 @@ function idsJson(ids: SpanContextLike, parent: SpanContextLike | undefined): str
 export function originJson(
   span: SpanLike,
   parent: SpanContextLike | undefined,
-  { name, protocol }: { readonly name: string; readonly protocol: string | undefined },
+  { name, protocol, hidden }: Pick<MappedFields, 'name' | 'protocol' | 'hidden'>,
   rules: PayloadRules,
 ): string {
   let json = `${idsJson(span.spanContext(), parent)},"kind":"${KINDS[span.kind] ?? 'INTERNAL'}"`;
@@ -40,7 +42,11 @@ export function originJson(
   json += droppedJson('events', span.droppedEventsCount);
   json += droppedJson('links', span.droppedLinksCount);
   if (span.links.length > 0)
-    json += `,"links":${serialize(span.links.map(linkOf), rules, ['metadata', 'otel', 'links'])}`;
+    json += `,"links":${serialize(
+      span.links.map((link) => linkOf(link, hidden)),
+      rules,
+      ['metadata', 'otel', 'links'],
+    )}`;
   return `${json}}`;
 }
 
@@ -51,8 +57,9 @@ function droppedJson(what: string, count: unknown): string {
 }
 
 /** Converts a span link. The context may be missing, because applications may link to an empty context. */
-function linkOf(link: Partial<LinkLike> | undefined): Fields {
-  return { trace_id: link?.context?.traceId, span_id: link?.context?.spanId, attributes: link?.attributes };
+function linkOf(link: Partial<LinkLike> | undefined, hidden: HiddenContent | undefined): Fields {
+  const attributes = hidden === undefined ? link?.attributes : hidden.shown(link?.attributes);
+  return { trace_id: link?.context?.traceId, span_id: link?.context?.spanId, attributes };
 }
 
 const scopes = new WeakMap<ScopeLike, string>();

@@ -7,10 +7,11 @@ import { isCancelledCall } from '../conventions/ai-sdk.ts';
 import type { Attributes } from '../conventions/values.ts';
 import type { SpanLike } from '../span-like.ts';
 import { AttributeReader } from './attributes.ts';
+import { HIDDEN_ATTRIBUTES, hiddenContent } from './hidden-content.ts';
 import { forMetadata, MappedFields, mapEnd, type SpanCapture } from './mapped-fields.ts';
 import { spanError } from './span-error.ts';
 import { originJson } from './span-origin.ts';
-import { hiddenNames, type SpanMapping, type SpanSurroundings } from './span-to-run.ts';
+import type { SpanMapping, SpanSurroundings } from './span-to-run.ts';
 
 /** The fields of the run of an ended span, with its metadata as JSON text. The run has no error, events, tags or attachments. */
 export class PlannedFields extends MappedFields {
@@ -72,14 +73,14 @@ export class SpanPlans {
   ): PlannedFields | undefined {
     const { index, resources } = this.#mapping;
     const rules = capture.payload;
-    this.#setEntries(resources.of(span.resource, rules));
-    const fields = new PlannedFields(span, startUs);
+    const fields = new PlannedFields(span, startUs, hiddenContent(capture, index));
+    this.#setEntries(resources.of(span.resource, rules, fields.hidden));
     const { metadata } = mapEnd(fields, reader, span.kind, capture, hasUsageBelow);
     if (fields.inputs?.attachments !== undefined || fields.outputs?.attachments !== undefined) return undefined;
     const keys = this.#entryKeys;
     let isTwice = keys.has(ORIGIN);
     let json = '';
-    const dropped = forMetadata(metadata.fields, reader, hiddenNames(capture, index), (key, value) => {
+    const dropped = forMetadata(metadata.fields, reader, fields.hidden, (key, value) => {
       isTwice ||= key === ORIGIN || keys.has(key);
       fields.hasUsageMetadata ||= key === USAGE;
       const pair = this.#pairs.textOf(key, value, rules);
@@ -87,8 +88,9 @@ export class SpanPlans {
       fields.measured?.set(key, pair.slice(jsonName(key).length + 1, -1));
     });
     if (isTwice || dropped > 0) return undefined;
-    fields.metadata = json + this.#entriesJson;
     fields.origin = originJson(span, parentIds, fields, rules);
+    fields.metadata = json + this.#entriesJson;
+    if (fields.hidden?.count) fields.metadata += `"${HIDDEN_ATTRIBUTES}":${fields.hidden.count},`;
     fields.name = shownName(fields.name, rules);
     return fields;
   }
@@ -96,7 +98,7 @@ export class SpanPlans {
   #setEntries(entries: MetadataEntries): void {
     if (entries === this.#entries) return;
     this.#entries = entries;
-    this.#entryKeys = new Set(entries.map(([key]) => key));
+    this.#entryKeys = new Set([...entries.map(([key]) => key), HIDDEN_ATTRIBUTES]);
     this.#entriesJson = entries.map(([key, json]) => `${jsonName(key)}:${json},`).join('');
   }
 

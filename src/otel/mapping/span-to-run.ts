@@ -8,18 +8,13 @@ import { type Attributes, hasNoFields, text } from '../conventions/values.ts';
 import { FIRST_TOKEN, FIRST_TOKEN_AT } from '../conventions/vocabulary.ts';
 import type { SpanContextLike, SpanEventLike, SpanLike } from '../span-like.ts';
 import { AttributeReader } from './attributes.ts';
+import { hiddenContent } from './hidden-content.ts';
 import { forMetadata, MappedFields, mapEnd, mapStart, type SpanCapture, StartFields } from './mapped-fields.ts';
-import {
-  carriesInputs,
-  carriesOutputs,
-  type EventMessages,
-  messagesOfEvents,
-  type SpanLogs,
-} from './message-events.ts';
+import { type EventMessages, messagesOfEvents, type SpanLogs } from './message-events.ts';
 import { ResourceMetadata } from './resource.ts';
 import { indexWith, type RowIndex, vocabularies } from './row-index.ts';
 import { isAbortedSpan, spanError } from './span-error.ts';
-import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts';
+import { spanEventsJson, withFirstToken } from './span-events.ts';
 import { hrTimeUs } from './span-identity.ts';
 import { openOriginJson, originJson } from './span-origin.ts';
 
@@ -66,7 +61,7 @@ export const OPERATION = 'reading a span';
 
 /** Maps an ended span, with equal fields for equal arguments. If one part is invalid, the others are mapped. */
 export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurroundings): SpanFields {
-  const fields = new SpanFields(span, around.startUs);
+  const fields = new SpanFields(span, around.startUs, hiddenContent(capture, around.mapping.index));
   for (const part of PARTS) {
     try {
       part(fields, span, capture, around);
@@ -112,17 +107,6 @@ const WITH_PROJECT = vocabularies.flatMap(({ project, matches }) =>
   project === undefined ? [] : [{ project, matches }],
 );
 
-/** Returns a function that checks whether an attribute or event name belongs to a hidden payload. */
-export function hiddenNames(
-  { hideInputs, hideOutputs }: Pick<SpanCapture, 'hideInputs' | 'hideOutputs'>,
-  index: RowIndex,
-): IsHidden | undefined {
-  if (!hideInputs && !hideOutputs) return undefined;
-  return (name) =>
-    (hideInputs && (index.isPayload(name, 'inputs') || carriesInputs(name))) ||
-    (hideOutputs && (index.isPayload(name, 'outputs') || carriesOutputs(name)));
-}
-
 type Part = (fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings) => void;
 
 const PARTS: readonly Part[] = [mapAttributes, addResource, addOrigin, addError];
@@ -138,16 +122,15 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
   const reader = new AttributeReader(given, index, capture.payload, around.sentInputs);
   const { metadata, tags, times } = mapEnd(fields, reader, span.kind, capture, around.hasUsageBelow);
   if (tags !== undefined) fields.tags = filled(tags.fields.tags as string[]);
-  const isHidden = hiddenNames(capture, index);
   const shown = beside === undefined ? events : withoutUsed(span, beside, ofEvents, reader);
-  const dropped = forMetadata(metadata.fields, reader, isHidden, (key, value) => {
+  const dropped = forMetadata(metadata.fields, reader, fields.hidden, (key, value) => {
     fields.metadata.set(metadataKey(key, capture.payload), metadataJson(key, value, capture.payload));
   });
   if (dropped > 0) fields.metadata.set('dropped_attributes', String(dropped));
   const firstTokenUs = firstTokenAfterUs(times?.fields, around.startUs, hrTimeUs(span.endTime));
   if (shown.length > 0 || firstTokenUs !== undefined) {
     const all = withFirstToken(shown, around.startUs, firstTokenUs);
-    fields.events = spanEventsJson(all, around.startUs, capture.payload, isHidden);
+    fields.events = spanEventsJson(all, around.startUs, capture.payload, fields.hidden);
   }
   if (logs !== undefined && logs.leftOut > 0) fields.metadata.set('dropped_log_records', String(logs.leftOut));
   if (isCancelledCall(span)) fields.metadata.set('end_reason', '"cancelled"');
@@ -175,13 +158,15 @@ function withoutUsed(
 }
 
 function addResource(fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings): void {
-  const entries = around.mapping.resources.of(span.resource, capture.payload);
+  const entries = around.mapping.resources.of(span.resource, capture.payload, fields.hidden);
   for (const [key, json] of entries) fields.metadata.set(key, json);
 }
 
 function addOrigin(fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings): void {
   try {
-    fields.metadata.set('otel', originJson(span, around.parentIds, fields, capture.payload));
+    const json = originJson(span, around.parentIds, fields, capture.payload);
+    fields.hidden?.addCount(fields.metadata);
+    fields.metadata.set('otel', json);
   } catch (thrown) {
     fields.metadata.set('otel', openOriginJson(span.spanContext(), around.parentIds));
     throw thrown;
