@@ -81,11 +81,18 @@ describe('exactly the traces that deletions select are gone after any late messa
     }, cases(200));
   });
 
-  test('from a store on disk that is opened again', { timeout: MODEL_TIMEOUT_MS }, async () => {
-    const file = storePath();
+  test('from a store on disk that is opened again, or restored from a backup', {
+    timeout: MODEL_TIMEOUT_MS,
+  }, async () => {
+    let file = storePath();
     let store = await openLocalStore(file);
+    let restarts = 0;
     const restart = async (): Promise<void> => {
+      restarts += 1;
+      const backup = `${file}-${restarts}`;
+      if (restarts % 2 === 0) await store.backup(backup);
       await store.close();
+      if (restarts % 2 === 0) file = backup;
       store = await openLocalStore(file);
     };
     await checkDeletions(() => ({ store: async () => store, restart }), cases(40));

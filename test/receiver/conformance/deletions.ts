@@ -1,7 +1,10 @@
 // Deletions, late messages in all forms, and restarts in any order, compared with a set of runs.
 import fc from 'fast-check';
-import type { DeletionTarget } from '#src/receiver/domain/query/query.ts';
+import { copyRuns } from '#src/receiver/api/store-copy.ts';
+import type { DeletionTarget, Scope } from '#src/receiver/domain/query/query.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
+import { MemoryStore } from '#src/receiver/store/memory-store.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import { canonicalId } from '#src/run/time.ts';
 import { equal, id, post, runsOf, simple } from './support.ts';
@@ -149,11 +152,38 @@ export async function checkDeletions(
           const scope = { tenant, ...(step.project !== undefined && { project: step.project }) };
           await (await store()).remove(scope, step.target);
         }
-        const kept = stored.flatMap((runs, at) => [...runs].map((run) => id(10 * at + run)));
-        const found = (await runsOf(await store(), {}, { tenant })).map((run) => run.id);
-        equal(found.sort(), kept.sort());
+        const kept = stored.flatMap((runs, at) => [...runs].map((run) => id(10 * at + run))).sort();
+        await expectOnly(await store(), { tenant }, kept);
       }
+      const copy = new MemoryStore();
+      await copyRuns(await store(), copy, { tenant }, () => {});
+      await expectOnly(copy, { tenant }, await exported(await store(), { tenant }));
     }),
     { numRuns },
   );
+}
+
+async function exported(store: Store, scope: Scope): Promise<string[]> {
+  return (await runsOf(store, {}, scope)).map((run) => run.id).sort();
+}
+
+/** Expects that no read of a store returns or counts other runs than these. */
+async function expectOnly(store: Store, scope: Scope, kept: readonly string[]): Promise<void> {
+  const query = parsedQuery({ limit: 100 });
+  const [runs, list, traces, statistics, words, users] = await Promise.all([
+    exported(store, scope),
+    store.list(scope, query),
+    store.traces(scope, query),
+    store.statistics(scope, query),
+    store.list(scope, parsedQuery({ limit: 100, filter: 'run' })),
+    store.suggestions(scope, { field: 'user' }),
+  ]);
+  equal(runs, kept);
+  for (const { items } of [list, words]) equal(items.map((run) => run.id).sort(), kept);
+  const counts = traces.items.map(({ trace }) => trace.runs);
+  equal([counts.reduce((sum, count) => sum + count, 0), statistics.total.runs], [kept.length, kept.length]);
+  const hasUser = list.items.some(({ user }) => user !== undefined);
+  equal(users.length > 0, hasUser);
+  const outlines = await Promise.all(traces.items.map(({ trace_id }) => store.outline(scope, trace_id)));
+  equal(outlines.flat().length, kept.length);
 }
