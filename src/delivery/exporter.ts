@@ -2,7 +2,7 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { isPerRequest } from '../platform/node.ts';
 import { clearTimer, DELAY_MAX_MS, setSoon, setTimer } from '../platform/timers.ts';
-import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
+import { type EncodedRun, type EndOverride, releaseRun } from '../run/encoded-run.ts';
 import { lateContentSettled, releaseAll } from '../run/late-content.ts';
 import { PROGRAM_ENDED } from '../run/record.ts';
 import { flushLimitMs } from '../run/run-options.ts';
@@ -372,7 +372,9 @@ export class Exporter implements RunSink {
    */
   #interruptOpenRuns(): void {
     const { queue } = this.#states;
-    const end = { endTime: isoTimestamp(clock.nowUs()), error: PROGRAM_ENDED };
+    const end: EndOverride = {
+      ...{ endTime: isoTimestamp(clock.nowUs()), error: PROGRAM_ENDED, endReason: 'interrupted' },
+    };
     while (queue.oldestOpen !== undefined) this.#states.sendIncomplete(queue.oldestOpen, end);
   }
 
@@ -383,7 +385,9 @@ export class Exporter implements RunSink {
       'incomplete',
       'a run is open for an hour, or more than 10,000 runs are open, and the oldest is sent as incomplete; logged once',
     );
-    this.#states.sendIncomplete(oldest, { endTime: isoTimestamp(clock.nowUs()), error: INCOMPLETE });
+    this.#states.sendIncomplete(oldest, {
+      ...{ endTime: isoTimestamp(clock.nowUs()), error: INCOMPLETE, endReason: 'incomplete' },
+    });
   }
 
   #watchOpenRuns(): void {
