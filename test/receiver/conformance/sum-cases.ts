@@ -1,8 +1,12 @@
 import { ok } from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
 import type { GroupKey, Scope } from '#src/receiver/domain/query/query.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
+import { isoTimestamp } from '#src/run/time.ts';
+import { cases } from '../../support/campaign.ts';
 import {
   countedTokens,
   equal,
@@ -128,6 +132,33 @@ const statistics: StoreCase[] = [
         { group: 'b', runs: 2, pending: 1, errors: 1 },
       ]);
       within(groups[1]?.latency_ms?.p99, 5);
+    },
+  },
+  {
+    title: 'Each percentile is within 1 % of the nearest rank, and exact below 50 µs',
+    run: async (store) => {
+      const latency = fc.oneof(fc.nat(2), fc.nat(99), fc.nat(9_999), fc.nat(2_000_000_000));
+      const some = fc.array(latency, { minLength: 1, maxLength: 20 });
+      const test = fc.asyncProperty(some, async (latencies) => {
+        const scope = { tenant: randomUUID() };
+        const runs = latencies.map((us, at) =>
+          simple(at + 1, { start_time: isoTimestamp(0), end_time: isoTimestamp(us) }),
+        );
+        await store.apply(scope, runs);
+        const { latency_ms } = (await statisticsOf(store, {}, scope)).total;
+        const sorted = latencies.toSorted((a, b) => a - b);
+        for (const [name, percent] of [
+          ['p50', 50],
+          ['p90', 90],
+          ['p99', 99],
+          ['max', 100],
+        ] as const) {
+          const expected = sorted[Math.ceil((percent / 100) * sorted.length) - 1] ?? 0;
+          const us = 1_000 * (latency_ms?.[name] ?? -1);
+          ok(Math.abs(us - expected) <= (expected < 50 ? 1e-9 : expected / 100), `${us} µs, not ${expected} µs`);
+        }
+      });
+      await fc.assert(test, { numRuns: cases(60), examples: [[[0]], [[1]], [[1, 2]], [[58]]] });
     },
   },
   {
