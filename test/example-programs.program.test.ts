@@ -28,7 +28,7 @@ describe.concurrent('the example server', () => {
       const { question } = root.inputs;
       expect(below(runs, root).map(({ name, inputs }) => [name, inputs])).toEqual([['retrieve', { input: question }]]);
       const isGivenUp = question === 'milk';
-      expect(root.extra?.metadata?.end_reason).toBe(isGivenUp ? 'cancelled' : undefined);
+      expect(root.extra?.runspan_end_reason).toBe(isGivenUp ? 'cancelled' : undefined);
       if (!isGivenUp) expect(String(root.outputs?.text).trim()).toBe(`I read a page about ${question} to the end.`);
     }
     expect(runs).toHaveLength(8);
@@ -98,7 +98,7 @@ it.concurrent('the example streaming records each stream with the chunks that we
     ['inner', whole],
     ['left early', { text: 'A' }],
   ]);
-  expect(runs.map(({ extra }) => extra?.metadata?.end_reason ?? 'ended')).toEqual([
+  expect(runs.map(({ extra }) => extra?.runspan_end_reason ?? 'ended')).toEqual([
     ...new Array(5).fill('ended'),
     'cancelled',
   ]);

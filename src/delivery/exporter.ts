@@ -2,9 +2,9 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { isPerRequest } from '../platform/node.ts';
 import { clearTimer, DELAY_MAX_MS, setSoon, setTimer } from '../platform/timers.ts';
-import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
+import { type EncodedRun, type EndOverride, releaseRun } from '../run/encoded-run.ts';
 import { lateContentSettled, releaseAll } from '../run/late-content.ts';
-import { PROGRAM_ENDED } from '../run/record.ts';
+import { type EndReason, PROGRAM_ENDED } from '../run/record.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunPlace, RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
@@ -372,7 +372,7 @@ export class Exporter implements RunSink {
    */
   #interruptOpenRuns(): void {
     const { queue } = this.#states;
-    const end = { endTime: isoTimestamp(clock.nowUs()), error: PROGRAM_ENDED };
+    const end = endNow(PROGRAM_ENDED, 'interrupted');
     while (queue.oldestOpen !== undefined) this.#states.sendIncomplete(queue.oldestOpen, end);
   }
 
@@ -383,7 +383,7 @@ export class Exporter implements RunSink {
       'incomplete',
       'a run is open for an hour, or more than 10,000 runs are open, and the oldest is sent as incomplete; logged once',
     );
-    this.#states.sendIncomplete(oldest, { endTime: isoTimestamp(clock.nowUs()), error: INCOMPLETE });
+    this.#states.sendIncomplete(oldest, endNow(INCOMPLETE, 'incomplete'));
   }
 
   #watchOpenRuns(): void {
@@ -399,4 +399,8 @@ export class Exporter implements RunSink {
       this.#loop.recorded();
     }, leftMs).unref();
   }
+}
+
+function endNow(error: string, endReason: EndReason): EndOverride {
+  return { endTime: isoTimestamp(clock.nowUs()), error, endReason };
 }

@@ -160,7 +160,7 @@ class RunCopy implements RunSource {
   }
 
   end(): void {
-    const { endTime, events } = this.#run;
+    const { endTime, endReason, events } = this.#run;
     const { inputs, outputs } = this.#masks;
     const copy = this.#copy;
     copy.source = undefined;
@@ -168,6 +168,7 @@ class RunCopy implements RunSource {
     this.#update('outputs');
     this.#update('error');
     copy.endTime = endTime;
+    copy.endReason = endReason;
     copy.events = events && (inputs || outputs) ? withoutData(events) : events;
     this.#late.whenSettled(() => this.#sink.end(copy));
   }

@@ -8,7 +8,7 @@ import { rootIn } from '../base/forest.ts';
 import { environmentWith } from '../config/environment.ts';
 import { fieldsOf, parsedJson } from '../payload/fields.ts';
 import { environment } from '../platform/node.ts';
-import { PROGRAM_ENDED, type RunRecord } from '../run/record.ts';
+import { hasProgramEnded, type RunRecord } from '../run/record.ts';
 import { keyOfFormat } from '../services/keys.ts';
 import { type Entry, type Fixture, masked } from './fixture.ts';
 import type { ReplayEvent, ReplayJob } from './fixture-replay.ts';
@@ -152,7 +152,7 @@ function traceLike({ inputs }: Fixture, traces: Traced['traces']): readonly RunR
 
 /** `runspan dev` ends the runs that a program leaves open. */
 function reopened(run: RunRecord): RunRecord {
-  if (run.error !== PROGRAM_ENDED) return run;
+  if (!hasProgramEnded(run)) return run;
   const { error: _, end_time: __, ...open } = run;
   return open;
 }

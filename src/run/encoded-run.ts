@@ -7,7 +7,7 @@ import { type EncodedPayload, jsonText } from '../payload/serialize.ts';
 import { runtime } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { isRunId } from './ids.ts';
-import type { RunRecord } from './record.ts';
+import { END_REASON, type EndReason, endReasonOf, type RunRecord } from './record.ts';
 import { dottedOrder, isoTimestamp, isTimestamp, parseDottedOrder } from './time.ts';
 
 /** A project: its name, or an object with its id. */
@@ -89,6 +89,7 @@ export class EncodedRun {
   error: string | undefined = undefined;
   /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
+  endReason: EndReason | undefined = undefined;
   referenceExampleId: string | undefined = undefined;
   attachments: WaitingAttachment[] | undefined = undefined;
   /**
@@ -183,11 +184,13 @@ export function releaseRun(run: EncodedRun): void {
 export interface EndOverride {
   readonly endTime: string;
   readonly error: string;
+  readonly endReason: EndReason;
 }
 
 export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride): string {
   const metadata = run.metadata && pairsJson(run.metadata);
-  return mainText(run, ended ? (override ?? run) : {}, extraJson(metadata, run.runtime));
+  const end: RunEnd = ended ? (override ?? run) : {};
+  return mainText(run, end, extraJson(metadata, run.runtime, end.endReason));
 }
 
 type Started = 'id' | 'traceId' | 'parentRunId' | 'dottedOrder' | 'project' | 'name' | 'runType' | 'startTime';
@@ -195,7 +198,7 @@ type Started = 'id' | 'traceId' | 'parentRunId' | 'dottedOrder' | 'project' | 'n
 /** The fields of the main part that a run without an `EncodedRun` has. */
 export type MainFields = Readonly<Pick<EncodedRun, Started> & Partial<Pick<EncodedRun, 'tags' | 'referenceExampleId'>>>;
 
-type RunEnd = Readonly<Partial<Pick<EncodedRun, 'endTime' | 'error'>>>;
+type RunEnd = Readonly<Partial<Pick<EncodedRun, 'endTime' | 'error' | 'endReason'>>>;
 
 /** Writes the main part of a run. `extra` is the result of `extraJson`. */
 export function mainText(run: MainFields, { endTime, error }: RunEnd, extra: string): string {
@@ -233,9 +236,11 @@ export function isFilled(payload: string | undefined): payload is string {
 }
 
 /** Writes the `extra` field of the main part. `metadata` contains pairs of key and value, without braces. */
-export function extraJson(metadata: string | undefined, runtime: string | undefined): string {
-  if (metadata === undefined) return runtime === undefined ? '' : `,"extra":{"runtime":${runtime}}`;
-  return `,"extra":{"metadata":{${metadata}}${runtime === undefined ? '' : `,"runtime":${runtime}`}}`;
+export function extraJson(metadata: string | undefined, runtime: string | undefined, endReason?: EndReason): string {
+  let json = metadata === undefined ? '' : `"metadata":{${metadata}}`;
+  if (runtime !== undefined) json += `${json && ','}"runtime":${runtime}`;
+  if (endReason !== undefined) json += `${json && ','}"${END_REASON}":"${endReason}"`;
+  return json && `,"extra":{${json}}`;
 }
 
 function pairsJson(metadata: ReadonlyMap<string, string>): string {
@@ -260,7 +265,8 @@ export function parseMainJson(json: string): EncodedRun | undefined {
   if (!(example === undefined || isId(example))) return undefined;
   const startUs = parseDottedOrder(dotted_order)?.at(-1)?.startUs;
   if (startUs === undefined) return undefined;
-  const { metadata, runtime } = main.extra === undefined ? ({} as Fields) : objectOf(main.extra);
+  const extra = main.extra === undefined ? {} : objectOf(main.extra);
+  const { metadata, runtime } = extra;
   const above = dotted_order.slice(0, Math.max(0, dotted_order.lastIndexOf('.'))) || undefined;
   const parent = { id: parent_run_id, traceId: trace_id, dottedOrder: above, refused: false };
   const run = new EncodedRun({
@@ -277,6 +283,7 @@ export function parseMainJson(json: string): EncodedRun | undefined {
   run.referenceExampleId = example;
   run.error = error;
   run.endTime = end_time;
+  run.endReason = endReasonOf({ extra });
   return run.dottedOrder === dotted_order && run.startTime === start_time ? run : undefined;
 }
 

@@ -58,7 +58,7 @@ function joined(present: readonly string[], added: readonly string[]): readonly 
 const KEYS_MAX = 10_000;
 
 /** Metadata keys that the library sets, which are recorded even if a run already has `KEYS_MAX` keys. */
-const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason', 'dropped_events', 'dropped_chunks']);
+const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'dropped_events', 'dropped_chunks']);
 
 /** Never changes `present`, because nested runs share it. */
 export function withMetadata(

@@ -18,7 +18,7 @@ import { describeOpenRun, type EncodedRun, encodeLazy, setPayload } from './enco
 import { addMetadata, EventList, type Fields, notInherited, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
-import type { RunType } from './record.ts';
+import type { EndReason, RunType } from './record.ts';
 import { areRunsMeasured, measureRun } from './run-meters.ts';
 import {
   changeChecks,
@@ -336,12 +336,12 @@ export class Run implements HookedRun {
     this.#setOutputs(changes.outputs);
   }
 
-  #stop(endReason: 'cancelled' | 'interrupted' | undefined, error: string | undefined, endUs?: number): void {
+  #stop(endReason: EndReason | undefined, error: string | undefined, endUs?: number): void {
     // A getter on the error may have ended the run in the meantime.
     if (!this.isOpen) return;
     if (endReason !== undefined) {
       this.hasTimedOut = undefined;
-      this.#addMetadata({ end_reason: endReason });
+      this.#record.endReason = endReason;
     }
     this.#record.error ??= error;
     this.finish(endUs);

@@ -52,7 +52,7 @@ const operations = [
     name: 'lost',
     ms: 3,
     error: 'Interrupted: SIGTERM',
-    extra: { metadata: { end_reason: 'interrupted' } },
+    extra: { runspan_end_reason: 'interrupted' },
   }),
 ];
 

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { DEFAULT_SCOPE } from 'runspan/receiver';
 import { expect, test } from 'vitest';
+import type { EndReason } from '#src/run/record.ts';
 import { openPage, rowCount } from './page.ts';
 import { idOf, run } from './runs.ts';
 
@@ -13,7 +14,7 @@ function largeTrace(count: number) {
   return operations;
 }
 
-const ended = (reason: string) => ({ extra: { metadata: { end_reason: reason } } });
+const ended = (reason: EndReason) => ({ extra: { runspan_end_reason: reason } });
 const small = [
   run(1, { name: 'agent', ms: 1_000 }),
   run(2, { parent: 1, name: 'plan', ms: 100 }),
@@ -29,7 +30,7 @@ const small = [
   run(5, { parent: 1, name: 'wait' }),
   run(6, { parent: 1, name: 'lost', ms: 5, ...ended('interrupted'), error: 'Interrupted: SIGTERM' }),
   run(7, { parent: 1, name: 'left', ms: 5, ...ended('cancelled'), error: 'AbortError: stop' }),
-  run(8, { parent: 1, name: 'half', ms: 5, error: 'Incomplete: its program went on' }),
+  run(8, { parent: 1, name: 'half', ms: 5, ...ended('incomplete'), error: 'Incomplete: its program went on' }),
 ];
 const TRACE = `/?trace=${idOf(1)}`;
 

@@ -98,7 +98,7 @@ it('a command asks no program that listens on the port of its receiver after the
   registration.write(receiver.url);
   const source = await findSource({ store: file });
   if (typeof source === 'string') throw new Error('expected the receiver');
-  expect(await source.projects()).toEqual([]);
+  expect(await source.projects()).toEqual({ items: [] });
   await receiver.close();
   const other = createServer(({ url }, response) => {
     seen.push(url);

@@ -379,7 +379,10 @@ describe('runspan test of stored traces', () => {
     run(15, { name: 'none' }),
     run(16, { name: 'crashed', error: 'Error: no index', end_time: '2026-11-20T07:00:59.000000Z' }),
     run(17, { parent: 16, name: 'north', error: 'Error: no index', end_time: '2026-11-20T07:00:58.000000Z' }),
-    run(18, { parent: 16, name: 'south', error: 'Interrupted: the program ended before the run did' }),
+    run(18, {
+      ...{ parent: 16, name: 'south', error: 'Interrupted: the program ended before the run did' },
+      extra: { runspan_end_reason: 'interrupted' },
+    }),
     run(19, { name: 'own', error: 'Error: no plan' }),
     run(20, { parent: 19, name: 'tried', error: 'Error: no index' }),
     run(21, { parent: 19, name: 'later' }),

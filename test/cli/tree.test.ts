@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { columnWidth } from '#src/cli/terminal-text.ts';
 import { drawTree as drawOutlines, type TreeOptions, treeOptionsFor } from '#src/cli/tree.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
-import type { RunRecord } from '#src/run/record.ts';
+import type { EndReason, RunRecord } from '#src/run/record.ts';
 import { isoTimestamp } from '#src/run/time.ts';
 import { makeOpenRun, makeRun, outlined } from '../support/records.ts';
 
@@ -19,7 +19,7 @@ function lines(runs: readonly Drawn[], options: Partial<TreeOptions> = {}): stri
   return drawOutlines(outlines, { widthColumns: 120, paint, ...options }).split('\n');
 }
 
-const endedBy = (end_reason: string) => ({ extra: { metadata: { end_reason } } });
+const endedBy = (runspan_end_reason: EndReason) => ({ extra: { runspan_end_reason } });
 
 describe('a trace is drawn', () => {
   it('with child runs sorted by start', () => {

@@ -203,10 +203,10 @@ describe('the recorded run of a stream', () => {
 
     const [left, closed] = recorder.runs.slice(1);
     expect(left).toMatchObject({
-      extra: { metadata: { end_reason: 'cancelled' } },
+      extra: { runspan_end_reason: 'cancelled' },
       outputs: { outputs: [{ event: 'updates' }] },
     });
-    expect(closed).toMatchObject({ extra: { metadata: { end_reason: 'cancelled' } } });
+    expect(closed).toMatchObject({ extra: { runspan_end_reason: 'cancelled' } });
     expect([left?.error, closed?.error]).toEqual([undefined, undefined]);
   });
 
@@ -220,7 +220,7 @@ describe('the recorded run of a stream', () => {
 
     expect(recorder.run('runs.stream')).toMatchObject({
       error: expect.stringMatching(/^Interrupted: the result was garbage-collected before it ended/),
-      extra: { metadata: { end_reason: 'interrupted' } },
+      extra: { runspan_end_reason: 'interrupted' },
     });
     await closed;
   });

@@ -145,6 +145,9 @@ describe('the queue', () => {
 });
 
 describe('open runs', () => {
+  const extra = { runspan_end_reason: 'incomplete' };
+  const INCOMPLETE = { error: expect.stringMatching(/^Incomplete: /), extra };
+
   it.each([
     [2, 0],
     [3, 0],
@@ -156,7 +159,7 @@ describe('open runs', () => {
     const ended = service.requests.flatMap(({ arrivals }) => arrivals).filter(({ isEnded }) => isEnded);
 
     expect(ended.map(({ name }) => name)).toEqual(['1', '2', '3', '4'].slice(0, incomplete));
-    for (const { fields } of ended) expect(fields.error).toMatch(/^Incomplete: /);
+    for (const { fields } of ended) expect(fields).toMatchObject(INCOMPLETE);
   });
 
   it('are sent as incomplete after an hour, and not earlier', async () => {
@@ -166,7 +169,7 @@ describe('open runs', () => {
     start('young');
     await advance(3_600_000 - 5_000);
 
-    expect(service.arrivals('old').at(-1)?.fields.error).toMatch(/^Incomplete: /);
+    expect(service.arrivals('old').at(-1)?.fields).toMatchObject(INCOMPLETE);
     expect(service.arrivals('young').map(({ isEnded }) => isEnded)).toEqual([false]);
     expect(stats()).toMatchObject({ open: 2, dropped: 0 });
   });
@@ -226,7 +229,8 @@ describe('open runs', () => {
 });
 
 describe('runs that are open at the end', () => {
-  const interrupted = { end_time: expect.any(String), error: PROGRAM_ENDED };
+  const extra = { runspan_end_reason: 'interrupted' };
+  const interrupted = { end_time: expect.any(String), error: PROGRAM_ENDED, extra };
 
   it.each(MOMENTS)('are interrupted by `close` if the start %s', async (when) => {
     const { answer, sent, ...scene } = await held();

@@ -25,7 +25,7 @@ describe('a run is interrupted if its result is not used', () => {
     expect(sink.ended).toEqual([]);
     await pass(LIMIT_MS + 1);
     const error = 'Interrupted: the result was not read for 900 s';
-    const interrupted = { error, extra: { metadata: { end_reason: 'interrupted' } } };
+    const interrupted = { error, extra: { runspan_end_reason: 'interrupted' } };
     expect(sink.records()).toMatchObject([interrupted, interrupted]);
     expect(stream.locked).toBe(false);
   });
@@ -82,7 +82,7 @@ describe('a run is interrupted after its result is garbage-collected:', () => {
     await collectUntil(() => 'end_time' in (recorder.runs[0] ?? {}));
     expect(recorder.runs[0]).toMatchObject({
       error: 'Interrupted: the result was garbage-collected before it ended',
-      extra: { metadata: { end_reason: 'interrupted' } },
+      extra: { runspan_end_reason: 'interrupted' },
     });
     expect(recorder.runs[0]).not.toHaveProperty('outputs');
   });

@@ -100,7 +100,7 @@ test.each(Object.entries(ERRORS))(
         const recorder = record();
         const failing = await callTree(root, at, error());
         const failed = recorder.runs.filter((run) => run.error !== undefined);
-        const cancelled = recorder.runs.filter(({ extra }) => extra?.metadata?.end_reason === 'cancelled');
+        const cancelled = recorder.runs.filter(({ extra }) => extra?.runspan_end_reason === 'cancelled');
         recorder.stop();
         expect(failed.map(({ name }) => name)).toEqual(failing);
         expect(cancelled).toEqual(isAbort ? failed : []);

@@ -50,7 +50,7 @@ describe('a returned stream of an SDK helper', () => {
     const stream = answer();
     stream.on('text', () => stream.abort());
     await expect(stream.done()).rejects.toThrow('aborted');
-    expect(run()).toMatchObject({ end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } });
+    expect(run()).toMatchObject({ end_time: expect.any(String), extra: { runspan_end_reason: 'cancelled' } });
     expect(run()?.error).toBeUndefined();
   });
 

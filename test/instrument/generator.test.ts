@@ -131,7 +131,7 @@ describe('a generator', () => {
     expect(recorder.runs[0]).not.toHaveProperty('end_time');
     cleaned.open();
     await read;
-    const cancelled = { outputs: { outputs: [1] }, extra: { metadata: { end_reason: 'cancelled' } } };
+    const cancelled = { outputs: { outputs: [1] }, extra: { runspan_end_reason: 'cancelled' } };
     expect(recorder.runs).toMatchObject([cancelled, { name: 'inner' }]);
     expect(recorder.runs[0]).not.toHaveProperty('error');
   });

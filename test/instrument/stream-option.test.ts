@@ -69,9 +69,7 @@ describe('the run of a result with a stream', () => {
     const recorder = record();
     const { stream } = await traceable(async () => ({ stream: letters() }), { stream: (result) => result.stream })();
     for await (const _ of stream) break;
-    expect(recorder.runs).toMatchObject([
-      { outputs: { outputs: ['a'] }, extra: { metadata: { end_reason: 'cancelled' } } },
-    ]);
+    expect(recorder.runs).toMatchObject([{ outputs: { outputs: ['a'] }, extra: { runspan_end_reason: 'cancelled' } }]);
   });
 });
 

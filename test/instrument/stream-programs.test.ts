@@ -100,11 +100,11 @@ const settled = (log: Log, promise: Promise<unknown>) =>
 interface Expected {
   readonly chunks?: unknown;
   readonly error?: RegExp;
-  readonly metadata?: object;
+  readonly end?: 'cancelled';
   readonly isOpen?: true;
 }
 
-const cancelled = { end_reason: 'cancelled' };
+const cancelled = 'cancelled';
 const bytes = (value: string) => ({
   type: expect.any(String),
   byteLength: value.length,
@@ -148,7 +148,7 @@ const programs: Readonly<Record<string, [program: (context: Context) => unknown,
       await settled(log, reader.read(new Uint8Array(0)));
       await reader.cancel('enough');
     },
-    { chunks: [bytes('ab'), bytes('c')], metadata: cancelled },
+    { chunks: [bytes('ab'), bytes('c')], end: cancelled },
   ],
   'cancels both branches of a web stream': [
     async ({ wrap, log, webStream }) => {
@@ -157,7 +157,7 @@ const programs: Readonly<Record<string, [program: (context: Context) => unknown,
       log(await reader.read());
       await Promise.all([reader.cancel('left'), right.cancel('right')]);
     },
-    { chunks: ['a'], metadata: cancelled },
+    { chunks: ['a'], end: cancelled },
   ],
   'responds with a web stream': [
     async ({ wrap, log, webStream }) => {
@@ -226,7 +226,7 @@ const programs: Readonly<Record<string, [program: (context: Context) => unknown,
       }
       log(stream.destroyed);
     },
-    { chunks: ['a'], metadata: cancelled },
+    { chunks: ['a'], end: cancelled },
   ],
   'reads a Node stream by data events': [
     async ({ wrap, log, nodeStream }) => {
@@ -266,7 +266,7 @@ const programs: Readonly<Record<string, [program: (context: Context) => unknown,
       };
       await settled(log, pipeline(wrap(endless)(), new Writable({ write }), { signal: controller.signal }));
     },
-    { chunks: ['a'], error: /^AbortError: /, metadata: cancelled },
+    { chunks: ['a'], error: /^AbortError: /, end: cancelled },
   ],
   'converts a Node stream to a web stream': [
     ({ wrap, log, nodeStream }) =>
@@ -280,7 +280,7 @@ const programs: Readonly<Record<string, [program: (context: Context) => unknown,
       stream.destroy();
       await turn();
     },
-    { metadata: cancelled },
+    { end: cancelled },
   ],
   'reads a Node stream that fails': [
     ({ wrap, log, nodeStream }) => settled(log, readAll(log, wrap(nodeStream)({ chunks: ['a'], error: torn() }))),
@@ -321,12 +321,13 @@ test.each(Object.entries(programs))('a program that %s sees the same with tracin
   const bare = await effectsWith((fn) => fn);
   expect(recorder.runs).toEqual([]);
   expect(await effectsWith(traceable)).toEqual(bare);
-  const { chunks, error, metadata, isOpen } = expected;
+  const { chunks, error, end, isOpen } = expected;
   const [run, ...others] = recorder.runs;
   expect(others).toEqual([]);
   expect('end_time' in (run ?? {})).toBe(isOpen === undefined);
   expect(run?.outputs?.outputs).toEqual(chunks);
   expect(run?.error).toEqual(error && expect.stringMatching(error));
-  expect(run?.extra?.metadata).toEqual(metadata);
+  expect(run?.extra?.metadata).toBeUndefined();
+  expect(run?.extra?.runspan_end_reason).toBe(end);
   expect(run?.events?.map(({ name }) => name)).toEqual(chunks === undefined ? undefined : ['new_token']);
 });

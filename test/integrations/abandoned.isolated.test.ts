@@ -44,7 +44,7 @@ describe.each(sdks)('a run of %s', (_, sdk) => {
       {
         error: 'Interrupted: the result was garbage-collected before it ended',
         end_time: expect.any(String),
-        extra: { metadata: { end_reason: 'interrupted' } },
+        extra: { runspan_end_reason: 'interrupted' },
       },
     ]);
   });

@@ -529,7 +529,7 @@ describe('a call that fails', () => {
     }
     await server.left;
     const error = expect.stringMatching(/^AbortError: This operation was aborted(\n|$)/);
-    const cancelled = { error, end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } };
+    const cancelled = { error, end_time: expect.any(String), extra: { runspan_end_reason: 'cancelled' } };
     expect(recorder.runs).toMatchObject([
       { name: 'streamText', ...cancelled },
       { name: 'endless', ...cancelled },
@@ -552,7 +552,7 @@ describe('a call that fails', () => {
     const call = { model: chat('endless'), prompt: 'Rain?' };
     await sdk.streamText({ ...call, ...options(), onError: () => {} }).consumeStream();
     await expect(sdk.generateText({ ...call, model: chat('silent'), ...options() })).rejects.toThrow();
-    expect(recorder.runs.map(({ name, extra }) => [name, extra?.metadata?.end_reason])).toEqual([
+    expect(recorder.runs.map(({ name, extra }) => [name, extra?.runspan_end_reason])).toEqual([
       ['streamText', reason],
       ['endless', reason],
       ['generateText', reason],
@@ -575,7 +575,7 @@ describe('a call that fails', () => {
 });
 
 describe('a consumer that leaves a streamed text', () => {
-  const cancelled = { outputs: { text: 'It is raining.' }, extra: { metadata: { end_reason: 'cancelled' } } };
+  const cancelled = { outputs: { text: 'It is raining.' }, extra: { runspan_end_reason: 'cancelled' } };
 
   async function readWords(stream: ReadableStream<string | Uint8Array>) {
     const reader = stream.getReader();
@@ -622,10 +622,10 @@ describe('a consumer that leaves a streamed text', () => {
     for await (const _ of sdk.streamText({ model: chat('gpt'), prompt: 'Rain?' }).textStream) break;
     await expect.poll(() => recorder.runs.map(({ end_time }) => end_time)).not.toContain(undefined);
     expect(recorder.runs).toMatchObject([
-      { name: 'streamText', extra: { metadata: { end_reason: 'cancelled' } } },
+      { name: 'streamText', extra: { runspan_end_reason: 'cancelled' } },
       { name: 'gpt', outputs: { messages: [{ content: 'It is raining.' }], usage_metadata } },
     ]);
-    expect(recorder.runs[1]?.extra?.metadata).not.toHaveProperty('end_reason');
+    expect(recorder.runs[1]?.extra).not.toHaveProperty('runspan_end_reason');
   });
 
   test.each<[string, (result: ReturnType<typeof sdk.streamText>) => Promise<unknown>]>([

@@ -81,7 +81,7 @@ describe('a tool runner', () => {
       await stream.done().catch(() => {});
       break;
     }
-    expect(recorder.runs.map(({ outputs, extra }) => [outputs?.content, extra?.metadata?.end_reason])).toMatchObject([
+    expect(recorder.runs.map(({ outputs, extra }) => [outputs?.content, extra?.runspan_end_reason])).toMatchObject([
       [undefined, 'cancelled'],
       [[{ text: 'I' }], 'cancelled'],
     ]);

@@ -143,7 +143,7 @@ it.each([
       }
       const { runs } = recorder;
       const [query] = runs.filter(({ parent_run_id }) => parent_run_id === undefined);
-      expect(query?.extra?.metadata?.end_reason).toBe(reason);
+      expect(query?.extra?.runspan_end_reason).toBe(reason);
       expect(query?.error?.split('\n', 1)[0]).toBe(error);
       expect(runs.filter(({ end_time }) => end_time === undefined)).toEqual([]);
     }),
@@ -170,7 +170,7 @@ it('keeps the object of the query and its methods, and reads no message ahead', 
   expect((await query.next()).value).toBe(messages);
   expect(asked).toBe(1);
   await query.return(undefined as never);
-  expect(recorder.runs).toMatchObject([{ name: 'claude-agent', extra: { metadata: { end_reason: 'cancelled' } } }]);
+  expect(recorder.runs).toMatchObject([{ name: 'claude-agent', extra: { runspan_end_reason: 'cancelled' } }]);
 });
 
 it('records a compaction, the cost and structured output of a result, and a request that failed', async () => {

@@ -244,7 +244,7 @@ describe.each(sdks)('a call of %s', (_, sdk) => {
         extra: { metadata: { request_id: expect.stringMatching(/^req_/) } },
       },
     ]);
-    expect(recorder.runs[0]?.extra?.metadata).not.toHaveProperty('end_reason');
+    expect(recorder.runs[0]?.extra).not.toHaveProperty('runspan_end_reason');
   });
 
   test('that is aborted before its answer is cancelled', async () => {
@@ -257,7 +257,7 @@ describe.each(sdks)('a call of %s', (_, sdk) => {
     controller.abort();
     await expect(call).rejects.toThrow('Request was aborted.');
     expect(recorder.runs).toMatchObject([
-      { error: expect.stringMatching(/Request was aborted\.\n/), extra: { metadata: { end_reason: 'cancelled' } } },
+      { error: expect.stringMatching(/Request was aborted\.\n/), extra: { runspan_end_reason: 'cancelled' } },
     ]);
   });
 
@@ -271,7 +271,7 @@ describe.each(sdks)('a call of %s', (_, sdk) => {
     await stream.then(chunksOf).catch(() => {});
     expect(recorder.runs[0]?.error).toContain('Request was aborted.');
     for (const { error } of recorder.runs.slice(1)) expect(error).toContain('TimeoutError: ');
-    expect(recorder.runs.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(Array(3).fill(undefined));
+    expect(recorder.runs.map(({ extra }) => extra?.runspan_end_reason)).toEqual(Array(3).fill(undefined));
   });
 
   test('is recorded as it was made, whatever the application does with its arguments', async () => {

@@ -79,7 +79,7 @@ test('an abort with an own reason cancels the request, with its text so far, and
   });
   await expect(ask()).rejects.toBe(stopped);
   await expect(traceable(() => Promise.reject(stopped))()).rejects.toBe(stopped);
-  const reasons = recorder.runs.map(({ run_type, extra }) => [run_type, extra?.metadata?.end_reason]);
+  const reasons = recorder.runs.map(({ run_type, extra }) => [run_type, extra?.runspan_end_reason]);
   expect(reasons).toEqual([
     ['chain', 'cancelled'],
     ['llm', 'cancelled'],
@@ -122,7 +122,7 @@ describe.each(hanging)('a call of %s that is not answered', (name, call) => {
   const endsOf = async (options: Options): Promise<unknown[]> => {
     const { model, recorder } = await recorded();
     await call(options, model).catch(() => {});
-    return recorder.runs.map(({ error, extra }) => extra?.metadata?.end_reason ?? /\bTimeoutError: /.test(`${error}`));
+    return recorder.runs.map(({ error, extra }) => extra?.runspan_end_reason ?? /\bTimeoutError: /.test(`${error}`));
   };
 
   test.runIf(!isStream)('has failed at each attempt if the time of the client is over', async () => {
@@ -252,7 +252,7 @@ describe('the body of a response', () => {
     const untraced = await pullsOf();
     const recorder = recordWithFetch();
     expect(await pullsOf()).toBe(untraced);
-    expect(onlyRun(recorder.runs)).toMatchObject({ extra: { metadata: { end_reason: 'cancelled' } } });
+    expect(onlyRun(recorder.runs)).toMatchObject({ extra: { runspan_end_reason: 'cancelled' } });
   });
 
   test.each<[string, (response: Response) => ReadableStream | null | undefined]>([

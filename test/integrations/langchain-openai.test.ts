@@ -75,7 +75,7 @@ test('a streamed chain whose time is over has failed, and so has its model call'
   const chain = ChatPromptTemplate.fromTemplate('{text}').pipe(chat);
   const reading = chain.stream({ text: 'What is tea?' }, { callbacks, signal: AbortSignal.timeout(200) });
   await expect(reading.then(chunksOf)).rejects.toThrow('timeout');
-  const ends = () => recorder.runs.map(({ error, extra }) => [error !== undefined, extra?.metadata?.end_reason]);
+  const ends = () => recorder.runs.map(({ error, extra }) => [error !== undefined, extra?.runspan_end_reason]);
   await expect.poll(ends).toEqual([true, false, true].map((hasFailed) => [hasFailed, undefined]));
 });
 

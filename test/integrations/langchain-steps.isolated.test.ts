@@ -177,7 +177,7 @@ describe('a stream that is left before its end', () => {
     await (async () => {
       for await (const _ of await chain.stream('x', { callbacks, runName: 'left' })) break;
     })();
-    const left = () => recorder.runs.filter(({ extra }) => extra?.metadata?.end_reason === 'interrupted');
+    const left = () => recorder.runs.filter(({ extra }) => extra?.runspan_end_reason === 'interrupted');
     await collectUntil(() => left().length === 2);
 
     expect(left().map(({ name, error }) => [name, error])).toEqual([
@@ -208,7 +208,7 @@ describe('a stream that is left before its end', () => {
     await collectUntil(() => recorder.runs[1]?.end_time !== undefined);
     expect(recorder.runs[1]).toMatchObject({
       error: 'Interrupted: the result was garbage-collected before it ended',
-      extra: { metadata: { end_reason: 'interrupted' } },
+      extra: { runspan_end_reason: 'interrupted' },
       outputs: { messages: [{ role: 'assistant', content: expect.stringMatching(/^a/) }] },
     });
   });
@@ -235,7 +235,7 @@ describe('a stream that is left before its end', () => {
       .toMatchObject({
         end_time: expect.any(String),
         error: expect.stringMatching(/^AbortError: /),
-        extra: { metadata: { end_reason: 'cancelled' } },
+        extra: { runspan_end_reason: 'cancelled' },
         outputs: { messages: [{ role: 'assistant', content: 'a' }] },
       });
   });
@@ -289,7 +289,7 @@ describe('open steps', () => {
     starts(own, 10_000, 1);
     expect(sink.ended).toHaveLength(1);
     expect(sink.ended[0]).toBe(sink.started[0]);
-    expect(sink.records()[0]?.extra?.metadata).toEqual({ end_reason: 'interrupted' });
+    expect(sink.records()[0]?.extra?.runspan_end_reason).toBe('interrupted');
     for (let n = 0; n <= 10_000; n++) own.handleChainEnd({}, `step-${n}`);
     expect(sink.ended).toHaveLength(10_001);
   });

@@ -219,7 +219,7 @@ test.each([
   });
   await expect(step.invoke('x', { callbacks })).rejects.toBe(thrown);
   expect(recorder.runs[0]?.error).toContain(thrown.message);
-  expect(recorder.runs[0]?.extra?.metadata?.end_reason).toBe(reason);
+  expect(recorder.runs[0]?.extra?.runspan_end_reason).toBe(reason);
 });
 
 describe('a chain', () => {

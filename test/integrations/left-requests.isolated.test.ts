@@ -32,7 +32,7 @@ async function leave(handler: (hasLeft: Promise<unknown>) => unknown) {
   sent.destroy();
   await hasLeft;
   await turns();
-  return () => recorder.runs.map(({ end_time, extra }) => end_time && (extra?.metadata?.end_reason ?? 'ended'));
+  return () => recorder.runs.map(({ end_time, extra }) => end_time && (extra?.runspan_end_reason ?? 'ended'));
 }
 
 test('streams that nobody reads are cancelled a minute after the client has left, and can still be read', async () => {

@@ -76,7 +76,7 @@ test('a model call that is aborted after a tool of its agent has timed out is ca
   for (const [type, span] of generation('call', 'agent')) if (type === 'span_started') await start(span);
   await end({ ...generation('call', 'agent')[0]?.[1], attributes: { finishReason: 'aborted' } });
   await end({ ...agent, output: { status: 'aborted' } });
-  const ends = recorder.runs.map(({ name, extra }) => [name, extra?.metadata?.end_reason]);
+  const ends = recorder.runs.map(({ name, extra }) => [name, extra?.runspan_end_reason]);
   expect(ends).toEqual([
     ['a', 'cancelled'],
     ['slow', undefined],

@@ -103,7 +103,7 @@ test('speech is read only by the application, chunk by chunk', async () => {
   expect(given).toBe(1);
   expect(only()).toMatchObject({
     outputs: { audio: { byteLength: 1 } },
-    extra: { metadata: { end_reason: 'cancelled' } },
+    extra: { runspan_end_reason: 'cancelled' },
   });
 });
 

@@ -347,7 +347,10 @@ describe('the end of a request', () => {
     await outline(recorder);
     const { error, extra } = recorder.run('GET /');
     expect(error).toBeUndefined();
-    expect(extra?.metadata).toEqual({ 'http.request.method': 'GET', 'url.path': '/', end_reason: 'cancelled' });
+    expect(extra).toMatchObject({
+      metadata: { 'http.request.method': 'GET', 'url.path': '/' },
+      runspan_end_reason: 'cancelled',
+    });
   });
 
   test('the requests of a socket end with the socket, also those whose response waits for another', async () => {
@@ -365,7 +368,7 @@ describe('the end of a request', () => {
     socket.destroy();
     expect(await outline(recorder)).toHaveLength(6);
     const requests = recorder.runs.filter(({ parent_run_id }) => parent_run_id === undefined);
-    expect(requests.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(Array(3).fill('cancelled'));
+    expect(requests.map(({ extra }) => extra?.runspan_end_reason)).toEqual(Array(3).fill('cancelled'));
   });
 
   test.each([

@@ -123,7 +123,7 @@ describe.each(Object.entries(services))('a stream of %s', (_, service) => {
     expect(service.textOf(run.outputs)).toBe('You said: What is tea?');
     expect(run.events).toMatchObject([{ name: 'new_token' }]);
     expect(run).not.toHaveProperty('error');
-    expect(run.extra?.metadata).not.toHaveProperty('end_reason');
+    expect(run.extra).not.toHaveProperty('runspan_end_reason');
   });
 
   test.each(Object.entries(leaving))('that is left by %s is cancelled, with the text so far', async (_, leave) => {
@@ -132,7 +132,7 @@ describe.each(Object.entries(services))('a stream of %s', (_, service) => {
     await leave(stream, service, () => controller.abort());
     const run = recorded();
     expect(service.textOf(run.outputs)).toBe(service.partial);
-    expect(run.extra?.metadata).toMatchObject({ end_reason: 'cancelled' });
+    expect(run.extra).toMatchObject({ runspan_end_reason: 'cancelled' });
     expect(run).not.toHaveProperty('error');
     expect(await model.requests[0]?.closed).toBe('aborted');
   });
@@ -147,7 +147,7 @@ describe.each(Object.entries(services))('a stream of %s', (_, service) => {
     const run = recorded();
     expect(run.error).toMatch(error);
     expect(service.textOf(run.outputs)).toBe(service.partial);
-    expect(run.extra?.metadata).not.toHaveProperty('end_reason');
+    expect(run.extra).not.toHaveProperty('runspan_end_reason');
   });
 });
 
@@ -158,9 +158,7 @@ test.each(sdks)(
     const stream: Helper = helper(wrap(make(await localModel())), { model: 'hang-mid-stream' });
     stream.once(textEvent, () => stream.abort());
     await expect(stream.done()).rejects.toThrow('Request was aborted.');
-    expect(recorder.runs).toMatchObject([
-      { end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } },
-    ]);
+    expect(recorder.runs).toMatchObject([{ end_time: expect.any(String), extra: { runspan_end_reason: 'cancelled' } }]);
   },
 );
 

@@ -80,7 +80,7 @@ const rows: Readonly<Record<string, () => unknown>> = {
     const recorder = record();
     for await (const word of words()) if (word === 'a') break;
     const [run] = recorder.runs;
-    expect(run?.extra?.metadata).toEqual({ end_reason: 'cancelled' });
+    expect(run?.extra?.runspan_end_reason).toBe('cancelled');
     expect(run?.error).toBeUndefined();
   },
 

@@ -143,7 +143,7 @@ function shape(run: RunRecord, children: Shape[]): Shape {
   const { feedback, extra } = run;
   const result: Shape = {
     ...{ name, run_type, error: error?.split('\n')[0], tags, reference_example_id, attachments, children },
-    ...withoutIds({ inputs, outputs, metadata: extra?.metadata ?? {}, feedback }),
+    ...withoutIds({ inputs, outputs, metadata: extra?.metadata ?? {}, feedback, end: extra?.runspan_end_reason }),
   };
   for (const { apply } of DIFFERENCES) apply(result);
   return result;
@@ -190,7 +190,7 @@ const DIFFERENCES: readonly { readonly reason: string; apply(run: Shape): unknow
   {
     reason: 'runspan records a stream that the consumer leaves as cancelled, without an error.',
     apply(run) {
-      if (run.error === 'Cancelled') Object.assign(run, { error: undefined, metadata: { end_reason: 'cancelled' } });
+      if (run.error === 'Cancelled') Object.assign(run, { error: undefined, end: 'cancelled' });
     },
   },
   {

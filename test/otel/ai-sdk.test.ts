@@ -422,7 +422,7 @@ describe('the time to the first chunk', () => {
 // `onAbort` in packages/otel/src of vercel/ai, and streamText of versions 5 and 6, end the spans without a finish reason.
 describe('a call without a finish reason', () => {
   const endReason = (attributes: Attributes, scope = 'ai', code = 0) =>
-    mapped(attributes, { instrumentationScope: { name: scope }, status: { code } }).metadata.end_reason;
+    mapped(attributes, { instrumentationScope: { name: scope }, status: { code } }).endReason;
   const genAi = (operation: string) => ({ 'gen_ai.operation.name': operation });
 
   const text = 'ai.generateText, ai.streamText, ai.streamText.doStream, ai.generateText.doGenerate';

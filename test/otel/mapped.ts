@@ -41,7 +41,7 @@ export function mapped(attributes: Attributes, span: Partial<SpanLike> = {}, cap
     attributes,
   };
   const around = { startUs: 1_000_000, parentIds: undefined, mapping: DEFAULT_MAPPING };
-  const { name, runType, inputs, outputs, tags, metadata, error, events } = spanToRun(
+  const { name, runType, inputs, outputs, tags, metadata, error, endReason, events } = spanToRun(
     given,
     { ...SHOW_ALL, ...capture },
     around,
@@ -56,6 +56,7 @@ export function mapped(attributes: Attributes, span: Partial<SpanLike> = {}, cap
     tags,
     metadata: others,
     error,
+    endReason,
     events: events && JSON.parse(events),
   };
 }

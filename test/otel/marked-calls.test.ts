@@ -306,7 +306,7 @@ describe("Anthropic's client, which emits spans", () => {
     await tracer.startActiveSpan('chat', { attributes: chat }, () => plainClient().messages.create(question));
     expect(recorder.run('chat').end_time).toBeUndefined();
     await end(provider);
-    expect(recorder.run('chat')).toMatchObject({ extra: { metadata: { end_reason: 'interrupted' } } });
+    expect(recorder.run('chat')).toMatchObject({ extra: { runspan_end_reason: 'interrupted' } });
     expect(recorder.run('anthropic.messages').error).toBeUndefined();
   });
 

@@ -78,5 +78,5 @@ test.each<[string, Failure, string | undefined]>([
 ])('a failed span with %s has the end reason of its error', (_, { message, attributes = {}, events = [] }, reason) => {
   const failed = mapped(attributes, { status: { code: 2, ...(message && { message }) }, events });
   const succeeded = mapped(attributes, { status: { code: 0 }, events });
-  expect([failed.metadata.end_reason, succeeded.metadata.end_reason]).toEqual([reason, undefined]);
+  expect([failed.endReason, succeeded.endReason]).toEqual([reason, undefined]);
 });

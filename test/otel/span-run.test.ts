@@ -239,7 +239,7 @@ describe('a span that never ends', () => {
       error: interrupted,
       inputs: { input: 'hi' },
       outputs: { output: 'ho' },
-      extra: { metadata: { 'shop.user': 'ann', end_reason: 'interrupted' } },
+      extra: { metadata: { 'shop.user': 'ann' }, runspan_end_reason: 'interrupted' },
     });
     expect(end_time >= start_time).toBe(true);
     expect(runNamed(recorder, 'failed').error).toBe('no tea');
@@ -257,7 +257,7 @@ describe('a span that never ends', () => {
     tracer.startSpan('open', { attributes: { 'input.value': 'hi' } });
     await provider.shutdown();
     expect(runs[1]).toMatchObject({ error: interrupted, inputs: '{"input":"hi"}', endTime: expect.any(String) });
-    expect(runs[1]?.metadata?.get('end_reason')).toBe('"interrupted"');
+    expect(runs[1]?.endReason).toBe('interrupted');
   });
 
   test('is not kept in memory after its start is recorded', async () => {

@@ -85,7 +85,7 @@ async function together(programs: readonly Program[], turns = 1, keptMax = 0): P
 }
 
 const statusOf = ({ end_time, error, extra }: RunRecord): string =>
-  end_time === undefined ? 'pending' : String(extra?.metadata?.end_reason ?? (error ? 'error' : 'success'));
+  end_time === undefined ? 'pending' : String(extra?.runspan_end_reason ?? (error ? 'error' : 'success'));
 
 /** A tree without ids and times, with sorted siblings. */
 const textOf = ({ run, children }: Tree<RunRecord>): string =>

@@ -238,7 +238,7 @@ describe('a wrapped client behaves like a bare one, and its run ends like the ca
     const recorder = record();
     expect(await seen((client) => wrapBedrock(client))).toEqual(bare);
     expect(recorder.runs).toMatchObject([{ end_time: expect.any(String), ...expected }]);
-    expect(recorder.runs[0]?.extra?.metadata?.end_reason).toBe(reason);
+    expect(recorder.runs[0]?.extra?.runspan_end_reason).toBe(reason);
   });
 
   test('with a stream that is never read', async () => {

@@ -125,7 +125,7 @@ test.each([
     const main = `const messages = query({ prompt: 'Do it.', options }); await read(messages, ${reader});`;
     const { runs } = await run(main, { RECORDING, ...(LINES && { LINES }) });
     const agent = runs.find(({ name }) => name === 'claude-agent');
-    expect(agent?.extra?.metadata?.end_reason ?? (agent?.error && 'error')).toBe(end);
+    expect(agent?.extra?.runspan_end_reason ?? (agent?.error && 'error')).toBe(end);
     expect(agent?.error ?? '').toContain(error ?? '');
     expect(runs.filter(({ end_time }) => end_time === undefined)).toEqual([]);
   },

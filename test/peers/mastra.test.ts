@@ -205,7 +205,7 @@ test('an aborted stream is cancelled, with the text until then, and spans that n
     for await (const text of textStream) if ((received += text) === 'You said: ') controller.abort();
     await mastra.getAgent('hanging').stream('Tea');`;
   const { runs } = await run(BRIDGE, main);
-  const reasons = runs.map(({ run_type, error, extra }) => [run_type, extra?.metadata?.end_reason, error]);
+  const reasons = runs.map(({ run_type, error, extra }) => [run_type, extra?.runspan_end_reason, error]);
   const shutdown = 'Interrupted: Mastra was shut down';
   expect(reasons.sort()).toEqual([
     ['chain', 'cancelled', undefined],

@@ -78,7 +78,7 @@ it.each(sdks)('calls with the SDK %s over %s are one trace with the work of the 
     { run_type: 'chain', inputs: { uri: 'note://tea' }, extra: about('resources/read') },
     { inputs: { prompt: 'greet', arguments: { name: 'Ann' } }, extra: about('prompts/get') },
   ]);
-  const reasons = [absent, cancelled, late].map((one) => one?.extra?.metadata?.end_reason);
+  const reasons = [absent, cancelled, late].map((one) => one?.extra?.runspan_end_reason);
   expect(reasons).toEqual([undefined, 'cancelled', undefined]);
   expect(errorsOf([absent, cancelled, late] as RunRecord[])).toEqual([
     expect.stringMatching(/^(Mcp|Protocol)Error: .*Prompt absent not found$/),

@@ -12,12 +12,12 @@ interface Golden {
   readonly inputs: unknown;
   readonly outputs?: unknown;
   readonly error?: string;
-  /** The `end_reason` of the metadata, or `open` if the SDK never ends the span. */
+  /** The end reason, or `open` if the SDK never ends the span. */
   readonly end?: string;
 }
 
 function goldenOf({ dotted_order, name, run_type, inputs, outputs, error, end_time, extra }: RunRecord): Golden {
-  const end = end_time === undefined ? 'open' : extra?.metadata?.end_reason;
+  const end = end_time === undefined ? 'open' : extra?.runspan_end_reason;
   return {
     at: `${'  '.repeat(dotted_order.split('.').length - 1)}${name} (${run_type})`,
     inputs,

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import type { RunRecord } from '#src/index.ts';
+import type { EndReason } from '#src/run/record.ts';
 import { startOpenAiServer } from '../support/openai-server.ts';
 import { bareEnvironment } from '../support/program.ts';
 import { laterNode } from './later-node.ts';
@@ -16,6 +17,7 @@ export interface DrawnRun {
   readonly error?: string;
   readonly tags?: readonly string[];
   readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly end?: EndReason;
   readonly isOpen?: true;
   readonly below?: readonly DrawnRun[];
 }
@@ -57,6 +59,7 @@ export function drawn(runs: readonly RunRecord[], parent?: string): DrawnRun[] {
         ...(error !== undefined && { error: error.split('\n')[0] ?? '' }),
         ...(tags.length > 0 && { tags }),
         ...(Object.keys(metadata).length > 0 && { metadata }),
+        ...(run.extra?.runspan_end_reason && { end: run.extra.runspan_end_reason }),
         ...(run.end_time === undefined && { isOpen: true as const }),
         ...(below.length > 0 && { below }),
       };

@@ -37,7 +37,7 @@ const AGENT = { name: 'agent', type: 'chain', error: 'RangeError: no tea' };
 const CHAT = { name: 'chat', type: 'llm', outputs: { usage_metadata: { input_tokens: 3 } } };
 const INNER = { name: 'in a function', type: 'chain' };
 const FUNCTION = { name: 'function', type: 'chain', outputs: {}, below: [INNER] };
-const OPEN = { name: 'open', type: 'chain', metadata: { 'shop.user': 'ann', end_reason: 'interrupted' } };
+const OPEN = { name: 'open', type: 'chain', metadata: { 'shop.user': 'ann' }, end: 'interrupted' };
 const SERVED = { name: 'served', type: 'chain' };
 
 describe.each(LINES)('a processor in SDK %s.x', (line, setUps) => {

@@ -157,10 +157,10 @@ test.each(formats)('a streamed text of the format %s is cancelled when the brows
   expect(stdout).toBe('[]\n');
   expect(tree).toEqual(['GET /', '  streamText', '    mock-model-id']);
   const [request, cancelled, call] = runs.toSorted((one, other) => (one.dotted_order < other.dotted_order ? -1 : 1));
-  expect(request?.extra?.metadata?.end_reason).toBe('cancelled');
-  expect(cancelled?.extra?.metadata?.end_reason).toBe('cancelled');
+  expect(request?.extra?.runspan_end_reason).toBe('cancelled');
+  expect(cancelled?.extra?.runspan_end_reason).toBe('cancelled');
   expect(cancelled?.outputs?.text).toMatch(/^(la ){1,10}$/);
-  expect(call?.extra?.metadata).not.toHaveProperty('end_reason');
+  expect(call?.extra).not.toHaveProperty('runspan_end_reason');
 });
 
 describe('with LANGSMITH_TRACING for the same endpoint', () => {
@@ -279,7 +279,7 @@ test('agents of OpenAI that their caller stops are cancelled at each level, and 
       .fill(['Agent workflow', '  Expert', `    ${CHAT}`])
       .flat(),
   );
-  const ends = runs.map(({ error, extra }) => extra?.metadata?.end_reason ?? (error ? 'failed' : 'ok'));
+  const ends = runs.map(({ error, extra }) => extra?.runspan_end_reason ?? (error ? 'failed' : 'ok'));
   expect(ends).toEqual(['cancelled', 'cancelled', 'failed'].flatMap((end) => [end, end, end]));
 });
 
@@ -297,7 +297,7 @@ test('above 10,000 open spans of the agents of OpenAI, the run of the oldest ope
   expect(runs).toHaveLength(10_001);
   expect(runs.filter(({ end_time }) => end_time === undefined)).toEqual([]);
   const failed = runs.filter(({ error }) => error !== undefined);
-  expect(failed.map(({ name, error, extra }) => [name, error, extra?.metadata?.end_reason])).toEqual([
+  expect(failed.map(({ name, error, extra }) => [name, error, extra?.runspan_end_reason])).toEqual([
     ['oldest', 'Interrupted: 10000 other steps are open', 'interrupted'],
   ]);
 });

@@ -3,7 +3,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createExporter, runIdFrom, startRun } from '#src/index.ts';
 import type { Receiver } from '#src/receiver.ts';
+import { PROGRAM_ENDED } from '#src/run/record.ts';
 import type { Run } from '#src/run/run.ts';
+import { cases } from '../support/campaign.ts';
 import { makeRun, multipart, part, sendJson, sendMultipart, start } from './wire.ts';
 
 type Fields = Record<string, unknown>;
@@ -50,6 +52,7 @@ const event = fc.record(
   { requiredKeys: ['name', 'time'] },
 );
 
+const REASONS = ['cancelled', 'interrupted', 'incomplete'] as const;
 const record = fc
   .record(
     {
@@ -68,7 +71,10 @@ const record = fc
       events: fc.array(event, { minLength: 1, maxLength: 3 }),
       tags: fc.array(text, { minLength: 1, maxLength: 3 }),
       reference_example_id: fc.uuid({ version: 4 }),
-      extra: fc.record({ metadata, runtime: object, invocation_params: json }, { requiredKeys: ['metadata'] }),
+      extra: fc.record(
+        { metadata, runtime: object, invocation_params: json, runspan_end_reason: fc.constantFrom(...REASONS) },
+        { requiredKeys: ['metadata'] },
+      ),
       project: fc.oneof(
         filled.map((session_name) => ({ session_name })),
         fc.uuid({ version: 4 }).map((session_id) => ({ session_id })),
@@ -178,5 +184,51 @@ test.each(['otlp', 'otlp-json'] as const)(
     expect(new Set(withoutEnds(after).map((run) => JSON.stringify(run)))).toEqual(
       new Set(withoutEnds(before).map((run) => JSON.stringify(run))),
     );
+  },
+);
+
+const OWN_KEYS = fc.constantFrom('end_reason', 'runspan_end_reason', 'runspan.end_reason', 'runspan.incomplete');
+const METADATA = fc.dictionary(OWN_KEYS, fc.constantFrom(...REASONS));
+const ERROR = fc.oneof(filled, fc.constantFrom('Incomplete: no JSON', 'Interrupted: no', PROGRAM_ENDED, 'cancelled'));
+
+test('a run that has failed has the status error, whatever its error and its metadata say', async () => {
+  const receiver = await start();
+  const exporter = createExporter({ endpoint: receiver.url });
+  const sent = fc.sample(fc.tuple(ERROR, METADATA), cases(100)).map(([error, metadata], at) => {
+    startRun({ name: 'option', exporter, metadata }).fail(error);
+    const run = startRun({ name: 'set', exporter });
+    run.set({ metadata });
+    run.fail(error);
+    const { dotted_order: _, trace_id: __, ...post } = makeRun({ id: runIdFrom(`${at}`), error, extra: { metadata } });
+    const attributes = Object.entries(metadata).map(([key, stringValue]) => ({ key, value: { stringValue } }));
+    const times = { startTimeUnixNano: '1763622160000000000', endTimeUnixNano: '1763622161000000000' };
+    const ids = { traceId: `${at + 1}`.padStart(32, '0'), spanId: `${at + 1}`.padStart(16, '0') };
+    return { post, span: { name: 'span', ...ids, ...times, attributes, status: { code: 2, message: error } } };
+  });
+  await exporter.close();
+  await sendJson(receiver, 'POST', '/runs/batch', { post: sent.map(({ post }) => post) });
+  const scopeSpans = [{ spans: sent.map(({ span }) => span) }];
+  await sendJson(receiver, 'POST', '/v1/traces', { resourceSpans: [{ scopeSpans }] });
+  expect(await receiver.runs({ filter: 'status:error', limit: 1_000 })).toHaveLength(4 * sent.length);
+});
+
+test.each(['multipart', 'simple', 'otlp', 'otlp-json'])(
+  'how a run has ended is stored if it is sent with %s, and after an import',
+  async (route) => {
+    const [receiver, copy] = [await start(), await start()];
+    const exporter = createExporter({
+      endpoint: receiver.url,
+      ...(route.startsWith('otlp') && { protocol: route as 'otlp' }),
+      fetch: async (url, init) =>
+        route === 'simple' && /multipart$/.test(`${url}`) ? new Response('', { status: 404 }) : fetch(url, init),
+    });
+    startRun({ name: 'cancelled', exporter }).fail(new DOMException('gone', 'AbortError'));
+    startRun({ name: 'interrupted', exporter });
+    await exporter.close();
+    const type = { 'content-type': 'application/jsonl' };
+    await sendJson(copy, 'POST', '/query/import', (await exported(receiver, 'jsonl')).join('\n'), type);
+    for (const { runs } of [receiver, copy])
+      for (const name of ['cancelled', 'interrupted'])
+        expect(await runs({ filter: `status:${name}` })).toMatchObject([{ name }]);
   },
 );

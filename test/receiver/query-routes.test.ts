@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
 import { DEFAULT_SCOPE, type ListPage, MemoryStore, type Receiver } from '#src/receiver.ts';
-import { id, post, second } from './conformance/support.ts';
+import { id, post, second, simple } from './conformance/support.ts';
 import { CHILD, call, END, makeChild, makeRun, part, ROOT, START, sendJson, sendParts, start } from './wire.ts';
 
 async function filled(): Promise<Receiver> {
@@ -22,6 +23,27 @@ describe('whoever reads a receiver gets', () => {
   test('its projects', async () => {
     const { status, body } = await get(await filled(), 'projects');
     expect([status, body]).toEqual([200, { items: [{ name: 'default', traces: 1, last_start_time: START }] }]);
+  });
+
+  test('its projects in pages, of which each goes on after the last name, whatever was stored meanwhile', async () => {
+    const store = new MemoryStore();
+    const receiver = await start({ store });
+    const add = (...names: string[]) =>
+      store.apply(
+        DEFAULT_SCOPE,
+        names.map((session_name) => ({ ...simple(1, { session_name }), id: randomUUID() })),
+      );
+    const page = async (parameters: string) => (await get(receiver, `projects?${parameters}`)).body;
+    await add('b', 'd', ...Array.from({ length: 50 }, (_, at) => `e${at}`), '😀');
+    expect((await page('')).items).toHaveLength(50);
+    const { next, items } = await page('limit=2');
+    await add('a', 'c');
+    const rest = await page(`limit=51&cursor=${next}`);
+    expect([items, rest.items]).toMatchObject([
+      [{ name: 'b' }, { name: 'd' }],
+      { 0: { name: 'e0' }, 50: { name: '😀' } },
+    ]);
+    expect(rest).not.toHaveProperty('next');
   });
 
   test('its traces, with what the whole comes to', async () => {
@@ -185,7 +207,9 @@ test.each<[string, number, unknown]>([
   ['threads/t', 404, 'The thread t is not stored'],
   ['threads/t?tag=a', 422, [{ loc: ['query', 'tag'], type: 'unknown_parameter' }]],
   ['threads/t?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
-  ['projects?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter', msg: 'Expected no parameters' }]],
+  ['projects?limit=1001', 422, [{ loc: ['query', 'limit'] }]],
+  ['projects?sort=name', 422, [{ loc: ['query', 'sort'], msg: 'Expected one of cursor, limit' }]],
+  ['projects?cursor=', 422, [{ loc: ['query', 'cursor'] }]],
   ['statistics?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter' }]],
 ])('what is wrong with a question is told: %s', async (path, status, detail) => {
   const answer = await get(await filled(), path);

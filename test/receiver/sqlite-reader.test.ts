@@ -102,11 +102,30 @@ describe('a query of many runs', () => {
           ({ reason }) => reason,
         );
       };
-      const isLimited = !['runKeys', 'removable'].includes(name);
+      const isLimited = !['runKeys', 'removable', 'outline'].includes(name);
       expect([await outcome(99, quick), await outcome(100, quick)]).toEqual(['done', 'busy']);
       expect([await outcome(9_999, slow), await outcome(10_000, slow)]).toEqual(['done', isLimited ? 'busy' : 'done']);
     },
   );
+
+  test.each([
+    ['10 s of CPU time', true, 10_000],
+    ['60 s, if Node cannot tell the CPU time of a thread', false, 60_000],
+  ])('for the outline of a trace ends after %s', async (_, hasCpuTime, maxMs) => {
+    const ask = await openMany(new Int32Array(1));
+    const clock = vi.fn(() => 0);
+    const { threadCpuUsage } = process as { threadCpuUsage?: unknown };
+    onTestFinished(() => void Object.assign(process, { threadCpuUsage }));
+    const ofThread = hasCpuTime ? () => ({ user: clock() * 1_000, system: 0 }) : undefined;
+    Object.assign(process, { threadCpuUsage: ofThread });
+    if (!hasCpuTime) vi.spyOn(performance, 'now').mockImplementation(clock);
+    const outcome = (ms: number) => {
+      clock.mockReturnValueOnce(0).mockReturnValue(ms);
+      return ask('outline').catch(({ message }) => message);
+    };
+    expect(await outcome(maxMs - 1)).toHaveLength(101);
+    expect(await outcome(maxMs)).toBe('The trace takes too long to read: it has too many runs');
+  });
 });
 
 test.each<[string, (reader: SqliteReader) => unknown, string | undefined]>([

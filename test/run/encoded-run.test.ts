@@ -30,6 +30,7 @@ describe('the main part', () => {
       runtime: fc.constantFrom(undefined, '{"sdk":"runspan"}'),
       error: fc.option(text, { nil: undefined }),
       endTime: fc.constantFrom(undefined, END),
+      endReason: fc.constantFrom(undefined, 'cancelled', 'interrupted', 'incomplete'),
       referenceExampleId: fc.option(fc.uuid(), { nil: undefined }),
     });
     fc.assert(

@@ -59,7 +59,6 @@ describe('Run.set', () => {
       ...metadata,
       usage_metadata: { total_tokens: 3 },
       dropped_events: 1,
-      end_reason: 'cancelled',
     });
   });
 

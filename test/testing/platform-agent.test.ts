@@ -94,7 +94,7 @@ it('a run that fails or is cancelled, also with its thread, is recorded as such'
   await server.statelessRuns.cancel({ run_ids: [String(one?.run_id)] });
   expect(await platform.runs()).toMatchObject([
     { id: failed.run_id, error: 'RangeError: no such city' },
-    { id: one?.run_id, extra: { metadata: { end_reason: 'cancelled' } } },
+    { id: one?.run_id, extra: { runspan_end_reason: 'cancelled' } },
   ]);
   await server.statelessRuns.cancel({ run_ids: [String(other?.run_id)] });
   const { run_id } = await server.runs.create(thread_id, ask('wait'));

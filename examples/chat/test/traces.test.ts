@@ -61,7 +61,7 @@ test.each([
   const [model] = runs.filter(({ error, run_type }) => error && run_type === 'llm');
   const path = runs.filter(({ dotted_order = '?' }) => model?.dotted_order?.startsWith(dotted_order));
   expect(path.map(({ name }) => name)).toEqual(expect.arrayContaining(['chat turn', 'model_request', 'ScriptedModel']));
-  expect(path.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(path.map(() => 'cancelled'));
+  expect(path.map(({ extra }) => extra?.runspan_end_reason)).toEqual(path.map(() => 'cancelled'));
   expect(runs.filter(({ error }) => error)).toEqual(path);
   expect(model?.outputs?.messages).toEqual(messages);
 });

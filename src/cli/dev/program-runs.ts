@@ -6,7 +6,7 @@ import type { RunOperation } from '../../receiver/domain/run-message.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import type { Route } from '../../receiver/http/route.ts';
 import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
-import { PROGRAM_ENDED } from '../../run/record.ts';
+import { END_REASON, PROGRAM_ENDED } from '../../run/record.ts';
 import type { TraceFeed } from './trace-watch.ts';
 
 /** Maximum number of open runs to remember for each program. Above this number, the oldest run stays open. */
@@ -95,7 +95,8 @@ export class Programs {
     const left = [...program.open].filter(([, { startTime }]) => startTime === undefined || startTime <= endTime);
     // The operation is a post, because the patch with the run's own end must take precedence.
     const operations = left.map(([id]): RunOperation => {
-      return { kind: 'post', id, fields: { end_time: endTime, error: PROGRAM_ENDED }, attachments: [] };
+      const fields = { end_time: endTime, error: PROGRAM_ENDED, extra: { [END_REASON]: 'interrupted' } } as const;
+      return { kind: 'post', id, fields, attachments: [] };
     });
     if (left.length > 0) await this.#store.apply(DEFAULT_SCOPE, operations);
     return [...program.traceIds];

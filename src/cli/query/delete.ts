@@ -36,7 +36,8 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       let counts: RunCounts | undefined;
       if (typeof source === 'string') counts = await removeFromFile(source, { kind, id }, yes === true, stderr);
       else {
-        const projects = counted((await source.projects()).length, 'project');
+        const { items, next } = await source.projects();
+        const projects = `${counted(items.length, 'project')}${next === undefined ? '' : ' or more'}`;
         stderr.write(`runspan: the receiver at ${source.address} with ${projects}\n`);
         counts = await source.remove({ kind, id }, yes === true);
       }

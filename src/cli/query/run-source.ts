@@ -8,7 +8,7 @@ import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { defined, parsedJson } from '../../payload/fields.ts';
 import { pathSegment } from '../../receiver/domain/path-segment.ts';
-import type { DeletionTarget, RunCounts } from '../../receiver/domain/query/query.ts';
+import type { DeletionTarget, ListPage, RunCounts } from '../../receiver/domain/query/query.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { registeredReceiver } from '../dev/registration.ts';
 import type { RerunChanges, RerunEvent } from '../rerun/rerun-events.ts';
@@ -151,8 +151,9 @@ export class ReceiverSource implements RunSource {
     }
   }
 
-  async projects(): Promise<readonly unknown[]> {
-    return (await this.#result<{ items: [] }>('projects', 'items')).items;
+  /** Returns the first 1,000 projects. */
+  projects(): Promise<ListPage<unknown>> {
+    return this.#result('projects?limit=1000', 'items');
   }
 
   /** Returns the response to a request that a receiver never answers with status 404. */

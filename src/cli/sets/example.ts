@@ -41,7 +41,7 @@ async function exampleOf(source: RunSource, { id, trace }: Listed): Promise<stri
 
 /** Metadata that the library adds: what it knows of a call, and how a run was sampled and recorded. */
 const OF_LIBRARY =
-  /^(?:(?:ls|dropped)_|(?:http|url|mcp)\.|(?:end_reason|otel|recorded_by|request_id|rerun_of|response_(?:id|model)|same_call(?:_usage)?|sample_rate|sampling|tool_call_id|unreadable|usage_metadata)$)/;
+  /^(?:(?:ls|dropped)_|(?:http|url|mcp)\.|(?:otel|recorded_by|request_id|rerun_of|response_(?:id|model)|same_call(?:_usage)?|sample_rate|sampling|tool_call_id|unreadable|usage_metadata)$)/;
 
 /** Returns the latest correction. A text has the form in which the text that a function returns is recorded. */
 function correctionIn(feedback: readonly Feedback[]): Fields | undefined {

@@ -2,7 +2,7 @@ import { depthFirst, forestOf, pathTo, type Tree } from '../../base/forest.ts';
 import { firstLine } from '../../base/text.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
 import { type ExportedRun, isModelCall } from '../../replay/trace-calls.ts';
-import { PROGRAM_ENDED } from '../../run/record.ts';
+import { hasProgramEnded } from '../../run/record.ts';
 
 /** The step at which a trace failed. */
 export interface Failure {
@@ -46,8 +46,8 @@ function causeIn({ run, children }: Tree<ExportedRun>): Tree<ExportedRun> | unde
 }
 
 /** If the failure of another run has ended the program, `runspan dev` has ended the runs that were still open. */
-function isFailed({ error = '' }: ExportedRun): boolean {
-  return error !== '' && error !== PROGRAM_ENDED;
+function isFailed(run: ExportedRun): boolean {
+  return run.error !== undefined && run.error !== '' && !hasProgramEnded(run);
 }
 
 function errorLine({ error = '' }: ExportedRun): string {

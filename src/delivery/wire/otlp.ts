@@ -52,14 +52,16 @@ export function otlpEncoder({ format, resource }: OtlpSettings): RunEncoder {
 function sentOf(item: Item): SentRun {
   const { run } = item.delivery;
   const { isEnded, endOverride } = item;
+  const end = isEnded ? (endOverride ?? run) : undefined;
   const { inputs, outputs, events } = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   return {
     run,
     inputs,
     outputs,
     events,
-    endTime: isEnded ? (endOverride ?? run).endTime : undefined,
-    error: isEnded ? (endOverride ?? run).error : undefined,
+    endTime: end?.endTime,
+    error: end?.error,
+    endReason: end?.endReason,
     isIncomplete: !isEnded || endOverride !== undefined,
   };
 }

@@ -303,6 +303,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     record.tags = withTags(record.tags, fields.tags, payload);
     record.metadata = record.metadata === undefined ? metadata : new Map([...record.metadata, ...metadata]);
     record.error = fields.error;
+    record.endReason = fields.endReason;
     record.events = fields.events;
     if (this.#run === undefined) {
       record.inputs = inputs?.json;

@@ -2,6 +2,7 @@ import { reportFailure } from '../../base/guard.ts';
 import { shownError } from '../../payload/errors.ts';
 import { defined, type Fields, filled } from '../../payload/fields.ts';
 import { metadataJson, metadataKey } from '../../payload/serialize.ts';
+import type { EndReason } from '../../run/record.ts';
 import { isCancelledCall } from '../conventions/ai-sdk.ts';
 import type { SpanVocabulary } from '../conventions/span-vocabulary.ts';
 import { type Attributes, hasNoFields, text } from '../conventions/values.ts';
@@ -53,6 +54,7 @@ export class SpanFields extends MappedFields {
   /** Values are JSON text. */
   readonly metadata: Map<string, string> = new Map();
   error: string | undefined = undefined;
+  endReason: EndReason | undefined = undefined;
   /** JSON text. */
   events: string | undefined = undefined;
 }
@@ -133,7 +135,7 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
     fields.events = spanEventsJson(all, around.startUs, capture.payload, fields.hidden);
   }
   if (logs !== undefined && logs.leftOut > 0) fields.metadata.set('dropped_log_records', String(logs.leftOut));
-  if (isCancelledCall(span)) fields.metadata.set('end_reason', '"cancelled"');
+  if (isCancelledCall(span)) fields.endReason = 'cancelled';
 }
 
 /** Returns the microseconds from the start of a span to its first token. Ignores a time outside the span. */
@@ -178,5 +180,5 @@ function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, 
   const error = spanError(span, exception);
   if (error === undefined) return;
   fields.error = shownError(error, payload.redaction);
-  if (isAbortedSpan(span, exception)) fields.metadata.set('end_reason', '"cancelled"');
+  if (isAbortedSpan(span, exception)) fields.endReason = 'cancelled';
 }

@@ -13,6 +13,7 @@ export const OWN = {
   /** The data of an event as JSON text, if attributes cannot hold all of it. */
   kwargs: 'runspan.kwargs',
   incomplete: 'runspan.incomplete',
+  endReason: 'runspan.end_reason',
   /** In the event of an evaluation: all fields of the feedback as JSON text. */
   feedback: 'runspan.feedback',
 } as const;

@@ -1,5 +1,5 @@
 import { exactJson } from '../../payload/fields.ts';
-import type { RunRecord } from '../../run/record.ts';
+import { END_REASON, endReasonOf, type RunRecord } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { OtlpEvent } from './otlp-span.ts';
 import { EVALUATION, OWN } from './own-attributes.ts';
@@ -15,7 +15,7 @@ export interface Evaluation {
 }
 
 export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[] = []): SentRun {
-  const { metadata, runtime, ...extra } = record.extra ?? {};
+  const { metadata, runtime, [END_REASON]: _, ...extra } = record.extra ?? {};
   const text = (value: unknown): string | undefined => (value === undefined ? undefined : exactJson(value));
   return {
     run: {
@@ -37,6 +37,7 @@ export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[]
     events: text(record.events),
     endTime: record.end_time,
     error: record.error,
+    endReason: endReasonOf(record),
     isIncomplete: record.end_time === undefined,
     extra: Object.keys(extra).length === 0 ? undefined : exactJson(extra),
     evaluations: evaluations.map(evaluationEvent),

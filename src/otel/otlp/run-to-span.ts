@@ -2,6 +2,7 @@ import { firstLine } from '../../base/text.ts';
 import { exactJson, type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
 import { type EncodedRun, isFilled, type PayloadTexts } from '../../run/encoded-run.ts';
 import { hexOf, isHex } from '../../run/ids.ts';
+import type { EndReason } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { addGenAi, isDescribed, type NewAttributes, setValue } from './gen-ai.ts';
 import type { AttributeValue, OtlpAttributes, OtlpEvent, OtlpLink, OtlpSpan } from './otlp-span.ts';
@@ -19,6 +20,7 @@ export interface SentRun extends Readonly<PayloadTexts> {
   /** Undefined if the end is unknown. The span then ends when it starts. */
   readonly endTime: string | undefined;
   readonly error: string | undefined;
+  readonly endReason: EndReason | undefined;
   /** Whether the run had not ended when it was sent. */
   readonly isIncomplete: boolean;
   /** The fields of `extra` besides metadata and runtime, as JSON text. */
@@ -93,7 +95,7 @@ function parentSpanIdOf({ parentRunId }: RunFields, parentId?: string, enclosing
 }
 
 function attributesOf(sent: SentRun, origin: Fields): NewAttributes {
-  const { run, isIncomplete } = sent;
+  const { run, isIncomplete, endReason } = sent;
   const { metadata, tags, name, runType } = run;
   const attributes: NewAttributes = new Map<string, AttributeValue>([
     [OWN.runType, runType],
@@ -112,6 +114,7 @@ function attributesOf(sent: SentRun, origin: Fields): NewAttributes {
   if (run.runtime !== undefined) attributes.set(OWN.runtime, run.runtime);
   if (sent.extra !== undefined) attributes.set(OWN.extra, sent.extra);
   if (isIncomplete) attributes.set(OWN.incomplete, true);
+  if (endReason !== undefined) attributes.set(OWN.endReason, endReason);
   return attributes;
 }
 

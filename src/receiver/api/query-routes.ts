@@ -1,6 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf, visible } from '../../base/text.ts';
 import { mapInTurns } from '../domain/in-turns.ts';
+import { pageByName } from '../domain/query/cursor.ts';
 import type { DeletionTarget, ListPage, ThreadTurns } from '../domain/query/query.ts';
 import { countsText, DELETION_KINDS } from '../domain/retention/deletion.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
@@ -19,6 +20,7 @@ import { postFeedback } from './feedback-routes.ts';
 import {
   readExportQuery,
   readListQuery,
+  readProjectQuery,
   readStatisticsQuery,
   readSuggestionQuery,
   readThreadQuery,
@@ -28,9 +30,9 @@ import {
 import { importTrace } from './trace-import.ts';
 
 export const queryRoutes: readonly Route[] = [
-  get('/query/projects', async ({ store, scope, search }) => {
-    refuseUnknownParameters(search, []);
-    return { status: 200, body: { items: await store.projects(scope, ALL_TIMES) } };
+  get('/query/projects', ({ store, scope, search }) => {
+    const query = readProjectQuery(search);
+    return pageResponse(store.projects(scope, ALL_TIMES).then((all) => pageByName(all, query)));
   }),
   get('/query/traces', ({ store, scope, search }) => pageResponse(store.traces(scope, readTraceQuery(search)))),
   get('/query/threads', ({ store, scope, search }) => pageResponse(store.threads(scope, readThreadQuery(search)))),

@@ -59,6 +59,7 @@ const { traceId: _, sort: __, order, ...threadChecks } = LIST_CHECKS;
 const THREAD_CHECKS: Checks<ThreadQuery> = threadChecks;
 const { project, cursor, limit } = LIST_CHECKS;
 const TURN_CHECKS: Checks<TurnQuery> = { project, order, cursor, limit };
+const PROJECT_CHECKS: Checks<ProjectQuery> = { cursor, limit };
 
 const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
   ...FILTER_CHECKS,
@@ -90,6 +91,7 @@ export function checkedQuery(query: RunQuery): Parsed<RunQuery> {
 }
 
 type TurnQuery = Pick<ListQuery, 'project' | 'order' | 'cursor' | 'limit'>;
+type ProjectQuery = Pick<ListQuery, 'cursor' | 'limit'>;
 
 /** Reads a query from URL parameters. Throws an HTTP 422 error if a parameter is invalid. */
 type QueryReader<Query extends RunQuery> = (search: URLSearchParams) => Parsed<Query>;
@@ -98,6 +100,7 @@ export const readListQuery: QueryReader<ListQuery> = readerOf(LIST_CHECKS);
 export const readTraceQuery: QueryReader<ListQuery> = readerOf(LIST_CHECKS, 'traces');
 export const readThreadQuery: QueryReader<ThreadQuery> = readerOf(THREAD_CHECKS, 'traces');
 export const readTurnQuery: QueryReader<TurnQuery> = readerOf(TURN_CHECKS);
+export const readProjectQuery: QueryReader<ProjectQuery> = readerOf(PROJECT_CHECKS);
 export const readExportQuery: QueryReader<ExportQuery> = readerOf(EXPORT_CHECKS);
 export const readStatisticsQuery: QueryReader<StatisticsQuery> = readerOf(STATISTICS_CHECKS);
 

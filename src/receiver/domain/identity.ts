@@ -1,9 +1,9 @@
 import { isObject } from '../../config/checker.ts';
 import { defined } from '../../payload/fields.ts';
-import { PROGRAM_ENDED } from '../../run/record.ts';
+import { END_REASON, endReasonOf } from '../../run/record.ts';
 import { canonicalId } from '../../run/time.ts';
 import type { RunFields, RunOperation } from './run-message.ts';
-import { merged, type SmallFields, statusOf } from './summary.ts';
+import { merged, type SmallFields } from './summary.ts';
 
 /** The ids of an OpenTelemetry span, in lower case. */
 export interface SpanIds {
@@ -176,10 +176,11 @@ const ENDED: Age = 2;
 export const PATCH: Age = 3;
 
 export function ageOf(kind: RunOperation['kind'], fields: SmallFields): Age {
-  if (fields.error === PROGRAM_ENDED) return INCOMPLETE;
+  const reason = endReasonOf(fields);
+  const hasEnd = fields.end_time !== undefined;
+  if (hasEnd && (reason === 'incomplete' || reason === 'interrupted')) return INCOMPLETE;
   if (kind === 'patch') return PATCH;
-  if (fields.end_time === undefined) return OPEN;
-  return ['incomplete', 'interrupted'].includes(statusOf(fields)) ? INCOMPLETE : ENDED;
+  return hasEnd ? ENDED : OPEN;
 }
 
 /**
@@ -189,7 +190,7 @@ export function ageOf(kind: RunOperation['kind'], fields: SmallFields): Age {
 export type FieldAges = Record<string, Age>;
 
 /** Names of the fields that tell how a run has ended. A later end may lack some of them. */
-const END: readonly string[] = ['error', 'end_time', 'metadata/end_reason'];
+const END: readonly string[] = ['error', 'end_time', `extra/${END_REASON}`];
 
 /**
  * Merges a record into the fields of a run, and adds it to the ages. `payloads` names fields that are stored elsewhere, so

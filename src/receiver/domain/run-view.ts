@@ -28,9 +28,8 @@ export interface StoredRun extends RunRecord {
 
 /**
  * A run's status. `pending`: the run has not ended. `cancelled`: the caller cancelled the run. `interrupted`: the run
- * was abandoned, or its program has ended. `cancelled` and `interrupted` are read from `extra.metadata.end_reason`.
- * `interrupted` is also read from the error of a run that `runspan dev` has ended. `incomplete`: the exporter stopped
- * waiting for the run's end, but the run may still continue. `error`: any other run with an `error`.
+ * was abandoned, or its program has ended. `incomplete`: the exporter stopped waiting for the run's end, but the run may
+ * still continue. These three are read from `extra.runspan_end_reason`. `error`: any other run with an `error`.
  */
 export type RunStatus = 'pending' | 'success' | 'error' | 'cancelled' | 'interrupted' | 'incomplete';
 

@@ -1,7 +1,7 @@
 import { cut } from '../../base/text.ts';
 import { definedOrNone, exactJson, fieldsOf, filled, firstText, idTextOf } from '../../payload/fields.ts';
 import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, TOOL_CALL_ID, USAGE } from '../../run/calls/same-call.ts';
-import { PROGRAM_ENDED } from '../../run/record.ts';
+import { endReasonOf } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { callsInOutputs, resultsInInputs } from '../../services/conversation.ts';
 import { comparable } from './comparable.ts';
@@ -39,9 +39,6 @@ export interface PayloadFacts extends RequestFacts, ToolFacts {
 export type SmallFields = Omit<RunFields, 'inputs' | 'outputs' | 'events'>;
 
 const FIRST_TOKEN_EVENT = 'new_token';
-
-/** Prefix of the error in runs that the exporter sent as incomplete. */
-const INCOMPLETE = 'Incomplete: ';
 
 export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
 
@@ -163,10 +160,8 @@ export function toolsIn({ run_type }: RunSummary, facts: ToolFacts): ToolMessage
 }
 
 export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
-  const reason = extra?.metadata?.end_reason;
-  if (reason === 'cancelled' || reason === 'interrupted') return reason;
-  if (error === PROGRAM_ENDED) return 'interrupted';
-  if (error?.startsWith(INCOMPLETE)) return 'incomplete';
+  const reason = endReasonOf({ extra });
+  if (reason !== undefined) return reason;
   if (error !== undefined && error !== '') return 'error';
   return end_time === undefined ? 'pending' : 'success';
 }

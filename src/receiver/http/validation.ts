@@ -79,7 +79,7 @@ export function checkKnownParameters(
   known: readonly string[],
   issues: ValidationIssues,
 ): void {
-  const expected = known.length === 0 ? 'no parameters' : `one of ${known.join(', ')}`;
+  const expected = `one of ${known.join(', ')}`;
   for (const parameter of new Set(search.keys())) {
     if (!known.includes(parameter)) issues.add(['query', parameter], 'unknown_parameter', `Expected ${expected}`);
   }

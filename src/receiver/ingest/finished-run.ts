@@ -17,7 +17,7 @@ import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
 import { payloadRules } from '../../payload/truncate.ts';
 import { isFilled } from '../../run/encoded-run.ts';
 import { withTags } from '../../run/fields.ts';
-import type { Attachment, RunRecord } from '../../run/record.ts';
+import { type Attachment, END_REASON, type RunRecord } from '../../run/record.ts';
 import { isoTimestamp } from '../../run/time.ts';
 
 /** The run for a span from another process, with the fields that a `RunSpanProcessor` with default options records. */
@@ -65,6 +65,7 @@ export function finishedRun(
       ...(tags !== undefined && { tags: [...tags] }),
       extra: {
         metadata: Object.fromEntries([...(fields.metadata ?? [])].map(([key, json]) => [key, parseExact(json)])),
+        ...(fields.endReason !== undefined && { [END_REASON]: fields.endReason }),
       },
     },
     texts: {

@@ -3,6 +3,7 @@ import { hrTimeUs } from '../../otel/mapping/span-identity.ts';
 import { OWN } from '../../otel/otlp/own-attributes.ts';
 import type { SpanEventLike, SpanLike } from '../../otel/span-like.ts';
 import { defined, definedOrNone, type Fields, filled, textOf } from '../../payload/fields.ts';
+import { END_REASON } from '../../run/record.ts';
 import { isoTimestamp, parseDottedOrder } from '../../run/time.ts';
 
 /** Returns the record of the run that runspan sent as this span, if any. Only its `dotted_order` is validated. */
@@ -39,6 +40,7 @@ export function ownRecord(span: SpanLike): Fields | undefined {
       ...jsonFields(attributes[OWN.extra]),
       metadata: jsonFields(attributes.metadata),
       runtime: jsonFields(attributes[OWN.runtime]),
+      [END_REASON]: attributes[OWN.endReason],
     }),
     session_id: attributes[OWN.projectId],
   });

@@ -37,6 +37,6 @@ function slowMsIn(rule: KeepRule): number {
 }
 
 /** Whether an ended run has failed. Cancelled and interrupted runs have an error, but have not failed. */
-export function hasFailed({ error, metadata }: EncodedRun): boolean {
-  return error !== undefined && error !== '' && metadata?.has('end_reason') !== true;
+export function hasFailed({ error, endReason }: EncodedRun): boolean {
+  return error !== undefined && error !== '' && endReason === undefined;
 }

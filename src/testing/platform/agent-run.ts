@@ -6,6 +6,7 @@ import { type RunRequest, STREAM_MODES, type StatelessRunRequest } from '../../c
 import type { Interrupt } from '../../clients/agent-server/thread.ts';
 import { exactJson, type Fields, fieldsOf, isFields, listOf } from '../../payload/fields.ts';
 import { fromHeaders } from '../../run/propagation/propagation.ts';
+import { END_REASON } from '../../run/record.ts';
 import { withRun } from '../../run/start-run.ts';
 import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import { type AgentThread, type Entry, newEntry, type Turn } from './agent-data.ts';
@@ -104,7 +105,7 @@ export class AgentRun implements Entry {
     const startUs = clock.nowUs();
     const order = dottedOrder(caller?.dottedOrder, startUs, id);
     const error = await withRun(fromHeaders({ 'runspan-trace': order }), () => this.#call(turn));
-    const end = this.#cancelling.signal.aborted && { end_reason: 'cancelled' };
+    const end = this.#cancelling.signal.aborted && ({ [END_REASON]: 'cancelled' } as const);
     const fields = {
       ...{ name: graph, run_type: 'chain', session_name: project, trace_id: caller?.traceId ?? id },
       ...(caller && { parent_run_id: caller.id }),
@@ -112,7 +113,7 @@ export class AgentRun implements Entry {
       inputs: isFields(turn.input) ? turn.input : { input: turn.input },
       outputs: this.#outputs,
       ...(error && { error: `${error.error}: ${error.message}` }),
-      extra: { metadata: { ...request.metadata, thread_id, assistant_id, ...end } },
+      extra: { metadata: { ...request.metadata, thread_id, assistant_id }, ...end },
     };
     await call.call.store.apply({ tenant: call.tenant }, [{ kind: 'post', id, fields, attachments: [] }]);
     return error;

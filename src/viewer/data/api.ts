@@ -61,7 +61,7 @@ export class ReceiverError extends Error {
 }
 
 export const api = {
-  projects: (signal?: AbortSignal): Promise<{ items: ProjectSummary[] }> => getJson('/query/projects', signal),
+  projects: (): Promise<ListPage<ProjectSummary>> => getJson('/query/projects?limit=1'),
   traces: (query: URLSearchParams, signal?: AbortSignal): Promise<ListPage<TraceSummary>> =>
     getJson(`/query/traces?${query}`, signal),
   runs: (query: URLSearchParams, signal?: AbortSignal): Promise<ListPage<RunSummary>> =>

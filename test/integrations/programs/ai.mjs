@@ -51,7 +51,7 @@ const deeds = {
     }
     console.log(
       JSON.stringify(
-        recorder.runs.map(({ name, end_time, extra }) => [name, end_time !== undefined, extra.metadata?.end_reason]),
+        recorder.runs.map(({ name, end_time, extra }) => [name, end_time !== undefined, extra?.runspan_end_reason]),
       ),
     );
   },

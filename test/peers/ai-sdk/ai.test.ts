@@ -13,7 +13,7 @@ interface Printed {
 const drawn = (runs: readonly RunRecord[]): string[] =>
   runs.map((one) => {
     const hasEnded = one.end_time !== undefined;
-    const how = one.extra?.metadata?.end_reason ?? one.error?.split(':')[0] ?? '';
+    const how = one.extra?.runspan_end_reason ?? one.error?.split(':')[0] ?? '';
     const end = hasEnded ? how : 'OPEN';
     return `${'  '.repeat(one.dotted_order.split('.').length - 1)}${one.name} (${one.run_type}) ${end}`.trimEnd();
   });

@@ -239,7 +239,7 @@ describe('a graph whose signal is aborted', () => {
   const ends = (runs: readonly RunRecord[]) =>
     steps.map((name) => {
       const run = runs.find((each) => each.name === name);
-      return [run?.error !== undefined, run?.extra?.metadata?.end_reason];
+      return [run?.error !== undefined, run?.extra?.runspan_end_reason];
     });
 
   it.each(reads)('is cancelled at every level, read with %s', async (_, read) => {

@@ -95,8 +95,8 @@ const isMarked = ({ metadata }: DrawnRun): boolean => metadata?.same_call !== un
 
 /** Returns a line for each run: the name, the type, and how it ended unless it succeeded. */
 const lines = (runs: readonly DrawnRun[], depth = 0): string[] =>
-  runs.flatMap(({ name, type, error, metadata, isOpen, below = [] }) => {
-    const end = isOpen ? 'open' : (metadata?.end_reason ?? error?.split(':')[0] ?? '');
+  runs.flatMap(({ name, type, error, end: reason, isOpen, below = [] }) => {
+    const end = isOpen ? 'open' : (reason ?? error?.split(':')[0] ?? '');
     return [`${'  '.repeat(depth)}${name} (${type}) ${end}`.trimEnd(), ...lines(below, depth + 1)];
   });
 

@@ -42,7 +42,7 @@ test.each<[string, Use, number[], string?, Error?]>([
   expect(log).toEqual(bareLog?.map((line, at) => (at === 0 ? 'ask' : line)));
   expect(recorder.runs).toMatchObject([{ name: 'ask', outputs: { outputs } }]);
   const [{ extra, error: recorded } = {}] = recorder.runs;
-  expect(extra?.metadata?.end_reason ?? recorded?.split('\n')[0]).toBe(end);
+  expect(extra?.runspan_end_reason ?? recorded?.split('\n')[0]).toBe(end);
 });
 
 test('an Observable stays lazy, may be endless or a Subject, and its consumer is not below its run', async () => {

@@ -60,7 +60,7 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
     run_type: fc.constantFrom('chain', 'llm', 'llm', 'llm', 'embedding', 'tool'),
     start_time: aTime,
     end_time: aTime,
-    error: fc.constantFrom('', 'Error: no\n at x', 'Incomplete: given up'),
+    error: fc.constantFrom('', 'Error: no\n at x', PROGRAM_ENDED),
     tags: fc.uniqueArray(aText, { maxLength: 2 }),
     parent_run_id: anId,
     trace_id: anId,
@@ -77,6 +77,7 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
         ),
         evidence: someEvidence,
         other: aText,
+        runspan_end_reason: fc.constantFrom('cancelled', 'interrupted', 'incomplete'),
       },
       { requiredKeys: [] },
     ),
@@ -217,12 +218,12 @@ export const callSteps: fc.Arbitrary<Step[]> = fc.tuple(...IDS.slice(1).map((_, 
 
 /** Ends of records, in the order of their ages: see `Age` in identity.ts. */
 const ENDS: readonly RunFields[] = [
-  { error: PROGRAM_ENDED },
-  { error: 'Incomplete: given up' },
-  { extra: { metadata: { end_reason: 'interrupted' } } },
+  { error: PROGRAM_ENDED, extra: { runspan_end_reason: 'interrupted' } },
+  { error: 'Incomplete: given up', extra: { runspan_end_reason: 'incomplete' } },
+  { extra: { runspan_end_reason: 'interrupted' } },
   {},
   { error: 'Error: no' },
-  { extra: { metadata: { end_reason: 'cancelled' } } },
+  { extra: { runspan_end_reason: 'cancelled' } },
 ];
 
 /** Fields of a whole record, or of a patch that ends a run or not. Each record has other values. */
@@ -241,7 +242,7 @@ const aRecord: fc.Arbitrary<Pick<RunOperation, 'kind' | 'fields'>> = fc
       ...(has.outputs && { outputs: { number } }),
       ...(has.tags && { tags: [`${number}`] }),
       ...(end && { ...ended, end_time: timeAfter(3 + (number % 100)) }),
-      extra: { metadata: { number, [`key ${number % 5}`]: number, ...extra?.metadata } },
+      extra: { ...extra, metadata: { number, [`key ${number % 5}`]: number } },
     };
     return { kind, fields } as const;
   });

@@ -33,7 +33,9 @@ const [STARTED, END] = [post(1, { inputs: { a: 1 } }), patch(1, ENDED)];
 
 const ENDED_AT = { status: 'success', end_time: second(1.005) };
 /** The end that `runspan dev` records for a run that was open when its program ended. */
-const PROGRAM_END = patch(1, { error: PROGRAM_ENDED, end_time: second(2) });
+const PROGRAM_END = patch(1, {
+  ...{ error: PROGRAM_ENDED, end_time: second(2), extra: { runspan_end_reason: 'interrupted' } },
+});
 
 const merging: StoreCase[] = [
   ...table<[string, RunOperation[]]>(
@@ -114,7 +116,7 @@ const merging: StoreCase[] = [
       ['the ended one over an open one', [simple(1, { ms: 5, name: 'end' }), simple(1)], { name: 'end', ...ENDED_AT }],
       [
         'a real end over that of an incomplete one',
-        [simple(1, { ms: 5, name: 'end' }), simple(1, { ms: 2, error: 'Incomplete: given up' })],
+        [simple(1, { ms: 5, name: 'end' }), simple(1, { ms: 2, extra: { runspan_end_reason: 'incomplete' } })],
         { name: 'end', ...ENDED_AT },
       ],
       ['no real end over that of its program', [PROGRAM_END, simple(1)], { status: 'interrupted', name: 'run 1' }],

@@ -33,9 +33,9 @@ const STATUSES: readonly (readonly [status: string, fields: RunFields])[] = [
   ['pending', {}],
   ['success', { end_time: second(9) }],
   ['error', { end_time: second(9), error: 'Error: no money' }],
-  ['cancelled', { error: 'AbortError: gone', extra: { metadata: { end_reason: 'cancelled' } } }],
-  ['interrupted', { error: 'Interrupted: collected', extra: { metadata: { end_reason: 'interrupted' } } }],
-  ['incomplete', { error: 'Incomplete: the run had not ended' }],
+  ['cancelled', { error: 'AbortError: gone', extra: { runspan_end_reason: 'cancelled' } }],
+  ['interrupted', { error: 'Interrupted: collected', extra: { runspan_end_reason: 'interrupted' } }],
+  ['incomplete', { error: 'Incomplete: the run had not ended', extra: { runspan_end_reason: 'incomplete' } }],
 ];
 
 /** Search texts, and whether they find the run of the case. */

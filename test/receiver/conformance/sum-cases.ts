@@ -1,8 +1,12 @@
 import { ok } from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
 import type { GroupKey, Scope } from '#src/receiver/domain/query/query.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
+import { isoTimestamp } from '#src/run/time.ts';
+import { cases } from '../../support/campaign.ts';
 import {
   countedTokens,
   equal,
@@ -128,6 +132,31 @@ const statistics: StoreCase[] = [
         { group: 'b', runs: 2, pending: 1, errors: 1 },
       ]);
       within(groups[1]?.latency_ms?.p99, 5);
+    },
+  },
+  {
+    title: 'Each percentile is within 1 % of the nearest rank, and exact below 50 µs',
+    run: async (store) => {
+      const latency = fc.oneof(fc.nat(2), fc.nat(99), fc.nat(9_999), fc.nat(2_000_000_000));
+      const test = fc.asyncProperty(fc.array(latency, { minLength: 1, maxLength: 20 }), async (all) => {
+        const scope = { tenant: randomUUID() };
+        const [start_time, ends] = [isoTimestamp(0), all.map(isoTimestamp)];
+        await store.apply(
+          scope,
+          ends.map((end_time, at) => simple(at + 1, { start_time, end_time })),
+        );
+        const { p50, p99, max } = (await statisticsOf(store, {}, scope)).total.latency_ms ?? { p50: 0, p99: 0, max: 0 };
+        const sorted = all.toSorted((a, b) => a - b);
+        for (const [ms, rank] of [
+          [p50, 0.5],
+          [p99, 0.99],
+          [max, 1],
+        ] as const) {
+          const us = sorted[Math.ceil(rank * all.length) - 1] ?? 0;
+          ok(Math.abs(1_000 * ms - us) <= (us < 50 ? 1e-9 : us / 100), `${ms} ms, not ${us} µs`);
+        }
+      });
+      await fc.assert(test, { numRuns: cases(60), examples: [[[0]], [[1]], [[1, 2]], [[58]]] });
     },
   },
   {

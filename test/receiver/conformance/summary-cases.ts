@@ -108,7 +108,7 @@ const SUMMARIES: [string, RunOperation[], Partial<TraceSummary>, Partial<TraceSu
   ],
   [
     'is failed below if it was cancelled after a failure',
-    [post(1, { ms: 9_000, extra: { metadata: { end_reason: 'cancelled' } } }), post(2, { parent: 1, ...FAILED })],
+    [post(1, { ms: 9_000, extra: { runspan_end_reason: 'cancelled' } }), post(2, { parent: 1, ...FAILED })],
     { outcome: 'failed_below', status: 'cancelled' },
   ],
   [

@@ -70,10 +70,11 @@ async function* responses(reader: Reader, traceId: string, outline: readonly Run
   const feedback = grouped(await store.feedback(scope, [traceId]), ({ run_id }) => run_id);
   let left = LENGTH_MAX;
   for await (const text of store.runs(scope, parsedQuery({ traceId }))) {
-    if (left <= 0) return;
+    if (left <= 0 || byId.size === 0) return;
     const run: StoredRun = parseExact(text);
     const shown = byId.get(run.id);
     if (shown === undefined) continue;
+    byId.delete(run.id);
     const given = feedback.get(run.id);
     const details = {
       ...summaryOf(run.id, traceId, run, {}),

@@ -1,5 +1,5 @@
 import { RunspanError } from '../../../base/errors.ts';
-import { listOf, parsedJson } from '../../../payload/fields.ts';
+import { fieldsOf, listOf, parsedJson } from '../../../payload/fields.ts';
 import type { ListPage, ListQuery } from './query.ts';
 
 /** An item's position in a sorted list. Items with equal values keep the order in which they were stored. */
@@ -17,11 +17,30 @@ export function cursorOf({ value, n }: Position): string {
 
 /** Decodes a cursor. Throws a RunspanError if the cursor is invalid. */
 export function positionOf(cursor: string): Position {
-  const [value, n] = listOf(parsedJson(Buffer.from(cursor, 'base64url').toString()));
+  const [value, n] = listOf(decoded(cursor));
   if ((value === null || Number.isFinite(value)) && Number.isSafeInteger(n)) {
     return { value: value as number | null, n: n as number };
   }
-  throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `cursor` to be the `next` value of the previous page');
+  throw new RunspanError('RUNSPAN_INVALID_OPTION', INVALID);
+}
+
+const INVALID = 'Expected `cursor` to be the `next` value of the previous page';
+
+function decoded(cursor: string): unknown {
+  return parsedJson(Buffer.from(cursor, 'base64url').toString());
+}
+
+/** Returns a page of items that are sorted by their names. Throws a RunspanError if the cursor is invalid. */
+export function pageByName<Item extends { readonly name: string }>(
+  sorted: readonly Item[],
+  { cursor, limit = PAGE_ITEMS }: Pick<ListQuery, 'cursor' | 'limit'>,
+): ListPage<Item> {
+  const after = cursor === undefined ? '' : fieldsOf(decoded(cursor)).name;
+  if (typeof after !== 'string') throw new RunspanError('RUNSPAN_INVALID_OPTION', INVALID);
+  const left = sorted.filter(({ name }) => cursor === undefined || name > after);
+  const items = left.slice(0, limit);
+  const last = JSON.stringify({ name: items.at(-1)?.name });
+  return left.length > limit ? { items, next: Buffer.from(last).toString('base64url') } : { items };
 }
 
 /** Returns the page with the first items of a list. `found` must have one more if the list has more. */

@@ -43,8 +43,10 @@ function countsOf(parts: readonly Latencies[]): Float64Array {
   return counts;
 }
 
+/** The bucket 0 is only for 0 µs, and the bucket 1 only for 1 µs. */
 export function latencyBucketOf(latencyUs: number): number {
-  return latencyUs <= 1 ? 0 : Math.min(LATENCY_BUCKETS - 1, Math.ceil(Math.log(latencyUs) / BUCKET_LOG));
+  const bucket = Math.max(1, Math.ceil(Math.log(latencyUs) / BUCKET_LOG));
+  return latencyUs < 1 ? 0 : Math.min(LATENCY_BUCKETS - 1, bucket);
 }
 
 const PERCENTS: readonly number[] = [50, 90, 95, 99, 100];
@@ -67,8 +69,9 @@ export function percentilesOf(parts: readonly Latencies[]): RunFigures['latency_
     const rank = Math.ceil((percent / 100) * total);
     while (runs < rank) runs += counts[++bucket] ?? 0;
     // The geometric mean of the bucket's bounds differs from each latency in it by at most 1 %.
-    const latencyUs = bucket === 0 ? 0 : Math.round(Math.exp((bucket - 0.5) * BUCKET_LOG));
-    found.push(latencyUs / 1_000);
+    const meanUs = bucket === 0 ? 0 : Math.exp((bucket - 0.5) * BUCKET_LOG);
+    // Rounding a larger mean to whole microseconds would add to that error.
+    found.push((meanUs < 50 ? Math.round(meanUs) : Math.round(meanUs * 1_000) / 1_000) / 1_000);
   }
   const [p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0] = found;
   return { p50, p90, p95, p99, max };

@@ -1,3 +1,4 @@
+import { END_REASON } from '../../../run/record.ts';
 import type { PriceList } from '../../domain/cost/prices.ts';
 import { grouped } from '../../domain/grouped.ts';
 import { PATCH } from '../../domain/identity.ts';
@@ -120,6 +121,7 @@ const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
   facts: '{}',
   searched: JSON.stringify({
     error: `Incomplete: the trace has more than ${GROUP_MESSAGES_MAX.toLocaleString('en')} messages, so only this run is updated, and the totals are its own`,
+    extra: { [END_REASON]: 'incomplete' },
   }),
 };
 

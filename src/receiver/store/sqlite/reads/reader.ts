@@ -41,17 +41,11 @@ import {
 } from './lists.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
+import { type TimeLimit, timeLimitOf } from './time-limit.ts';
 import { threadSummaryIn, threadsIn, traceSummaryIn } from './trace-lists.ts';
 
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
-
-/** Maximum time of a quick query that calls `check`, in milliseconds. Other queries wait for it. */
-const QUICK_MAX_MS = 100;
-/** Maximum time of a query in another thread, in milliseconds. */
-const SLOW_MAX_MS = 10_000;
-/** Queries that may read all runs of a store on purpose. In the threads for other queries, they have no maximum time. */
-const UNLIMITED: readonly string[] = ['runKeys', 'removable'];
 
 /** A method of the store, in the thread that runs it. */
 type Read<Name extends keyof Store> = (...args: Parameters<Store[Name]>) => Awaited<ReturnType<Store[Name]>>;
@@ -61,6 +55,7 @@ export class SqliteReader {
   readonly #search: SqliteSearch;
   readonly #keys: SqliteKeys;
   readonly #ended: Int32Array | undefined;
+  #limit: TimeLimit = timeLimitOf('', true);
   #endMs = Number.POSITIVE_INFINITY;
   #ending: StoreError | undefined;
   /** Returns the process that has the store open for writing, or undefined if there is none. */
@@ -79,8 +74,8 @@ export class SqliteReader {
 
   /** Calls a method within its time limit. Throws a `StoreError` if the method must end. */
   async limited<Result>(name: string, call: () => Result): Promise<Awaited<Result>> {
-    const slowMs = UNLIMITED.includes(name) ? Number.POSITIVE_INFINITY : SLOW_MAX_MS;
-    this.#endMs = performance.now() + (this.#ended === undefined ? QUICK_MAX_MS : slowMs);
+    this.#limit = timeLimitOf(name, this.#ended === undefined);
+    this.#endMs = this.#limit.now() + this.#limit.maxMs;
     this.#ending = undefined;
     try {
       return await call();
@@ -96,8 +91,8 @@ export class SqliteReader {
   #check(): void {
     if (this.#ended !== undefined && Atomics.load(this.#ended, 0) === 1) {
       this.#ending = new EndedError();
-    } else if (performance.now() >= this.#endMs) {
-      this.#ending = new StoreError('busy', 'The query takes too long: choose a shorter time range', 10);
+    } else if (this.#limit.now() >= this.#endMs) {
+      this.#ending = new StoreError('busy', this.#limit.problem, 10);
     }
     if (this.#ending !== undefined) throw this.#ending;
   }
