@@ -33,6 +33,7 @@ import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts
 import type { KeyStore } from '../key-store.ts';
 import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
+import { AnswerCache } from './answer-cache.ts';
 import type { SqliteCommits } from './commits.ts';
 import { DISK_FULL } from './file/database.ts';
 import { realPathOf, type StoreOwner } from './file/file.ts';
@@ -121,6 +122,7 @@ export class SqliteStore implements Store {
   readonly #setOwner = this.#writing('setOwner');
   readonly #pools: Readonly<Record<Exclude<Speed, 'quick'>, ThreadPool<ReaderCalls>>>;
   readonly #remove = this.#writing('remove');
+  readonly #statistics: AnswerCache<Statistics>;
   #closing: Promise<void> | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
@@ -167,8 +169,14 @@ export class SqliteStore implements Store {
   }
 
   /** @internal */
-  constructor(path: string, threads: Threads, subscribers: Subscribers) {
+  constructor(
+    path: string,
+    threads: Threads,
+    subscribers: Subscribers,
+    statistics: AnswerCache<Statistics> = new AnswerCache(),
+  ) {
     this.#path = path;
+    this.#statistics = statistics;
     this.#threads = threads;
     this.#subscribers = subscribers;
     this.#openFiles = filesAt(path);
@@ -243,7 +251,10 @@ export class SqliteStore implements Store {
   }
 
   async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
-    return await this.#ask('slow', 'statistics', scope, query);
+    const read = () => this.#ask('slow', 'statistics', scope, query);
+    const isClosed = this.#closing !== undefined;
+    // Another process may delete runs of a file that is open read-only.
+    return isClosed || this.#threads.writer === undefined ? read() : this.#statistics.answer(scope, query, read);
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
@@ -257,7 +268,7 @@ export class SqliteStore implements Store {
 
   async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
     const counts = await this.removable(scope, target);
-    await this.#remove(scope, target);
+    await this.#remove(scope, target).finally(() => this.#statistics.clear(scope.tenant));
     return counts;
   }
 
