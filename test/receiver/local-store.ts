@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { AnswerCache } from '#src/receiver/store/sqlite/answer-cache.ts';
 import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/file/database.ts';
 import { openToWrite, realPathOf } from '#src/receiver/store/sqlite/file/file.ts';
 import { SqliteIndex } from '#src/receiver/store/sqlite/reads/search.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
+import { StatisticsCache } from '#src/receiver/store/sqlite/statistics-cache.ts';
 import type { ConnectionOptions, Thread } from '#src/receiver/store/sqlite/threads/thread.ts';
 import { openHandler } from '#src/receiver/store/sqlite/threads/worker.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
-import type { PriceOptions, Statistics } from '#src/receiver.ts';
+import type { PriceOptions } from '#src/receiver.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 export { runsOf as runsIn } from './conformance/support.ts';
@@ -37,12 +37,12 @@ export async function openConnection(
   return connection;
 }
 
-/** Opens a store that runs in this thread, because a worker could run only built code. By default, it keeps no answers. */
+/** Opens a store that runs in this thread, because a worker could run only built code. By default, it keeps no statistics. */
 export async function openLocalStore(
   given = storePath(),
   limits: typeof LIMITS & PriceOptions = LIMITS,
   whenDone: WhenDone = onTestFinished,
-  statistics: AnswerCache<Statistics> = new AnswerCache(0),
+  cache: StatisticsCache = new StatisticsCache(0),
 ): Promise<SqliteStore> {
   const path = realPathOf(given);
   const subscribers = new Subscribers('the limits');
@@ -58,7 +58,7 @@ export async function openLocalStore(
   const writer = await open<WriterCalls>({ path, write: { ...limits, owner } });
   const reader = await open<ReaderCalls>({ path });
   const openSlowReader = (ended: Int32Array) => open<ReaderCalls>({ path, ended });
-  const store = new SqliteStore(path, { writer, reader, openSlowReader }, subscribers, statistics);
+  const store = new SqliteStore(path, { writer, reader, openSlowReader }, subscribers, cache);
   store.checkAge();
   whenDone(() => store.close());
   return store;

@@ -33,12 +33,12 @@ import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts
 import type { KeyStore } from '../key-store.ts';
 import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
-import { AnswerCache } from './answer-cache.ts';
 import type { SqliteCommits } from './commits.ts';
 import { DISK_FULL } from './file/database.ts';
 import { realPathOf, type StoreOwner } from './file/file.ts';
 import { type EncodedOperation, encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reads/reader.ts';
+import { StatisticsCache } from './statistics-cache.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './threads/thread.ts';
 import { ThreadPool } from './threads/thread-pool.ts';
 
@@ -122,7 +122,7 @@ export class SqliteStore implements Store {
   readonly #setOwner = this.#writing('setOwner');
   readonly #pools: Readonly<Record<Exclude<Speed, 'quick'>, ThreadPool<ReaderCalls>>>;
   readonly #remove = this.#writing('remove');
-  readonly #statistics: AnswerCache<Statistics>;
+  readonly #cache: StatisticsCache;
   #closing: Promise<void> | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
@@ -173,10 +173,10 @@ export class SqliteStore implements Store {
     path: string,
     threads: Threads,
     subscribers: Subscribers,
-    statistics: AnswerCache<Statistics> = new AnswerCache(),
+    cache: StatisticsCache = new StatisticsCache(),
   ) {
     this.#path = path;
-    this.#statistics = statistics;
+    this.#cache = cache;
     this.#threads = threads;
     this.#subscribers = subscribers;
     this.#openFiles = filesAt(path);
@@ -252,9 +252,9 @@ export class SqliteStore implements Store {
 
   async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
     const read = () => this.#ask('slow', 'statistics', scope, query);
-    const isClosed = this.#closing !== undefined;
     // Another process may delete runs of a file that is open read-only.
-    return isClosed || this.#threads.writer === undefined ? read() : this.#statistics.answer(scope, query, read);
+    const isKept = this.#threads.writer !== undefined && this.#closing === undefined;
+    return isKept ? this.#cache.read(scope, query, read) : read();
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
@@ -268,7 +268,7 @@ export class SqliteStore implements Store {
 
   async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
     const counts = await this.removable(scope, target);
-    await this.#remove(scope, target).finally(() => this.#statistics.clear(scope.tenant));
+    await this.#remove(scope, target).finally(() => this.#cache.clear(scope.tenant));
     return counts;
   }
 

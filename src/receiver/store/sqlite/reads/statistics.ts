@@ -12,7 +12,6 @@ import {
   StatisticsTally,
   type StoredSums,
   sumsIn,
-  usageSumsOf,
 } from '../../../domain/statistics/statistics.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../../../domain/statistics/time-buckets.ts';
 import { USAGE_KEYS } from '../../../domain/summary.ts';
@@ -59,19 +58,13 @@ type CountedRow = Row & {
   /** Null if the runs are no roots. */
   readonly outcome: TraceOutcome | null;
   readonly is_repeat: number;
-  readonly is_uncounted: number;
   readonly runs: number;
   readonly latencies: Latencies | null;
 } & StoredSums;
 
-const KIND = [
-  `status, iif(${IS_MODEL}, run_type, NULL) AS run_type, outcome, same_call IS NOT NULL AS is_repeat`,
-  // One group for such runs is faster than a condition in each sum.
-  `coalesce(${USAGE_KEYS.join(', ')}) IS NOT NULL AND NOT ${COUNTS_USAGE} AS is_uncounted`,
-].join(', ');
 const SUMS = [
-  ...USAGE_KEYS.map((key) => `total(${key}) AS ${key}`),
-  'sum(total_tokens > 0 AND total_cost IS NULL) AS unpriced_calls',
+  ...USAGE_KEYS.map((key) => `total(iif(${COUNTS_USAGE}, ${key}, 0)) AS ${key}`),
+  `sum(${COUNTS_USAGE} AND total_tokens > 0 AND total_cost IS NULL) AS unpriced_calls`,
 ].join(', ');
 
 function count(
@@ -82,14 +75,14 @@ function count(
   { column, groupsOf }: Grouping,
 ): void {
   const rows = connection.each<CountedRow>(
-    `SELECT ${bucketIndex(time)} AS bucket, ${column} AS group_key, ${KIND}, count(*) AS runs,
-      group_concat(latency, '') AS latencies, ${SUMS} FROM runs WHERE ${sql} GROUP BY 1, 2, 3, 4, 5, 6, 7`,
+    `SELECT ${bucketIndex(time)} AS bucket, ${column} AS group_key, status, iif(${IS_MODEL}, run_type, NULL) AS run_type,
+      outcome, same_call IS NOT NULL AS is_repeat, count(*) AS runs, group_concat(latency, '') AS latencies, ${SUMS}
+      FROM runs WHERE ${sql} GROUP BY 1, 2, 3, 4, 5, 6`,
     ...params,
   );
   for (const row of rows) {
     const kind = countedAs(row.status, row.run_type, row.outcome, row.is_repeat === 1);
-    const usage = row.is_uncounted === 1 ? usageSumsOf(undefined) : sumsIn(row);
-    const counted = countedOf(time.starts[row.bucket] ?? 0, row.runs, kind, usage, row.latencies ?? '');
+    const counted = countedOf(time.starts[row.bucket] ?? 0, row.runs, kind, sumsIn(row), row.latencies ?? '');
     tally.add(counted);
     if (row.group_key !== null) tally.addToGroups(groupsOf(row.group_key), counted);
   }
@@ -140,19 +133,12 @@ function groupingOf(groupBy: GroupKey): Grouping {
     };
   const key = metadataKeyOf(groupBy);
   if (groupBy !== 'tag' && key === undefined) return { column: `runs.${groupBy}`, groupsOf: (value) => [value] };
-  if (key !== undefined && isPlain(key)) {
-    const column = ofDetails(`extra.metadata."${key.replaceAll("'", "''")}"`);
-    return { column, groupsOf: (json) => groupsInJson(groupBy, { [key]: parseExact(json) }) };
-  }
-  const column = ofDetails(key === undefined ? 'tags' : 'extra.metadata');
-  return { column, groupsOf: (json) => groupsInJson(groupBy, parseExact(json)) };
-}
-
-function ofDetails(path: string): string {
-  return `(SELECT fields -> '$.${path}' FROM details WHERE details.n = runs.n)`;
-}
-
-/** Returns whether a key is the same text in JSON and in a path of SQLite, and is not cut. */
-function isPlain(key: string): boolean {
-  return JSON.stringify(key) === `"${key}"` && !mayBeCut(key);
+  const whole = groupBy === 'tag' ? 'tags' : 'extra.metadata';
+  // The key is the same text in JSON and in a path of SQLite.
+  const isPlain = key !== undefined && JSON.stringify(key) === `"${key}"` && !mayBeCut(key);
+  const path = isPlain ? `${whole}."${key.replaceAll("'", "''")}"` : whole;
+  return {
+    column: `(SELECT fields -> '$.${path}' FROM details WHERE details.n = runs.n)`,
+    groupsOf: (json) => groupsInJson(groupBy, isPlain ? { [key]: parseExact(json) } : parseExact(json)),
+  };
 }
