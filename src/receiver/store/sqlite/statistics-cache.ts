@@ -1,7 +1,7 @@
 import type { Scope, Statistics, StatisticsQuery, TimeRange } from '../../domain/query/query.ts';
 import type { Parsed } from '../../filter/run-filter.ts';
 
-/** How long an answer is kept, in milliseconds. */
+/** How long an answer is kept after its runs were read, in milliseconds. The page waits as long, see `STATISTICS`. */
 const KEPT_MS = 2_000;
 /** Maximum number of answers. At the maximum, all are forgotten. */
 const ANSWERS_MAX = 100;
@@ -24,11 +24,11 @@ export class StatisticsCache {
     const key = JSON.stringify([tenant, project, query], keyPart);
     const kept = this.#answers.get(key);
     if (kept !== undefined && performance.now() - kept.atMs < this.#keptMs) return structuredClone(kept.answer);
-    const deletions = this.#deletions.get(tenant);
+    const [deletions, atMs] = [this.#deletions.get(tenant), performance.now()];
     const answer = await read();
     if (this.#deletions.get(tenant) !== deletions) return this.read(scope, query, read);
     if (this.#answers.size >= ANSWERS_MAX) this.#answers.clear();
-    this.#answers.set(key, { answer, atMs: performance.now() });
+    this.#answers.set(key, { answer, atMs });
     return structuredClone(answer);
   }
 
