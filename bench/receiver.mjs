@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
 import { DEFAULT_SCOPE, MemoryStore, parsedQuery, SqliteStore } from 'runspan/receiver';
-import { loadEngine } from '../node_modules/.cache/modules/receiver/store/sqlite/database.js';
-import { openToRead } from '../node_modules/.cache/modules/receiver/store/sqlite/file.js';
+import { loadEngine } from '../node_modules/.cache/modules/receiver/store/sqlite/file/database.js';
+import { openToRead } from '../node_modules/.cache/modules/receiver/store/sqlite/file/file.js';
 import { describeMachine } from './machine.mjs';
 import { rawInsertSeconds } from './receiver/raw.mjs';
 import {
@@ -163,7 +163,9 @@ async function ask(store, { runs }) {
   const last = runs - RUNS_PER_TRACE;
   const traces = (query) => store.traces(DEFAULT_SCOPE, parsedQuery(query));
   const list = (query) => store.list(DEFAULT_SCOPE, parsedQuery(query));
-  const statistics = (query) => store.statistics(DEFAULT_SCOPE, parsedQuery(query));
+  // The store keeps answers for 2 seconds, so that each query must be another one.
+  let groups = 50;
+  const statistics = (query) => store.statistics(DEFAULT_SCOPE, parsedQuery({ ...query, groups: groups++ }));
   const page = await traces({});
   const questions = {
     'list of traces, first page': () => traces({}),
@@ -190,6 +192,8 @@ async function ask(store, { runs }) {
     'search: traces, a rare word': () => traces({ filter: RARE_WORD }),
     'percentiles of all runs': () => statistics({}),
     'figures by user': () => statistics({ groupBy: 'user' }),
+    'figures by tag': () => statistics({ groupBy: 'tag' }),
+    'figures by a key of metadata': () => statistics({ groupBy: 'meta.environment' }),
     'figures by user of the last 5 %': () =>
       statistics({ groupBy: 'user', filter: `since:${startOf(Math.floor(runs * 0.95))}` }),
     'figures by model with a series': () => statistics({ groupBy: 'model', series: 8 }),

@@ -1,7 +1,7 @@
-import { indexText } from '../../node_modules/.cache/modules/receiver/domain/search-words.js';
-import { loadEngine } from '../../node_modules/.cache/modules/receiver/store/sqlite/database.js';
-import { openToWrite } from '../../node_modules/.cache/modules/receiver/store/sqlite/file.js';
-import { searchedFields } from '../../node_modules/.cache/modules/receiver/store/sqlite/search.js';
+import { indexText } from '../../node_modules/.cache/modules/receiver/domain/query/search-words.js';
+import { loadEngine } from '../../node_modules/.cache/modules/receiver/store/sqlite/file/database.js';
+import { openToWrite } from '../../node_modules/.cache/modules/receiver/store/sqlite/file/file.js';
+import { searchedFields } from '../../node_modules/.cache/modules/receiver/store/sqlite/reads/search.js';
 
 const BATCH = 500;
 /** The tables with a run's rows, except the index of its words. */

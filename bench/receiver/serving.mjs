@@ -10,7 +10,9 @@ const isFile = !location.startsWith('http');
 const store = isFile
   ? await SqliteStore.open(location, { maxBytes: 1e15, maxAgeMs: 1e12 })
   : await ClickHouseStore.open(location, { maxAgeMs: 1e12 });
-const totals = async () => (await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total;
+// The store keeps answers for 2 seconds, so that each query must be another one.
+let groups = 0;
+const totals = async () => (await store.statistics(DEFAULT_SCOPE, parsedQuery({ groups: ++groups }))).total;
 const intake = new Intake(store, totals, mode === 'simple');
 const receiver = await createReceiver({ store });
 process.on('message', async (message) => {

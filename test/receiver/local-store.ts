@@ -4,6 +4,7 @@ import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/file/da
 import { openToWrite, realPathOf } from '#src/receiver/store/sqlite/file/file.ts';
 import { SqliteIndex } from '#src/receiver/store/sqlite/reads/search.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
+import { StatisticsCache } from '#src/receiver/store/sqlite/statistics-cache.ts';
 import type { ConnectionOptions, Thread } from '#src/receiver/store/sqlite/threads/thread.ts';
 import { openHandler } from '#src/receiver/store/sqlite/threads/worker.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
@@ -36,11 +37,12 @@ export async function openConnection(
   return connection;
 }
 
-/** Opens a store that runs in this thread, because a worker could run only built code. */
+/** Opens a store that runs in this thread, because a worker could run only built code. By default, it keeps no statistics. */
 export async function openLocalStore(
   given = storePath(),
   limits: typeof LIMITS & PriceOptions = LIMITS,
   whenDone: WhenDone = onTestFinished,
+  cache: StatisticsCache = new StatisticsCache(0),
 ): Promise<SqliteStore> {
   const path = realPathOf(given);
   const subscribers = new Subscribers('the limits');
@@ -56,7 +58,7 @@ export async function openLocalStore(
   const writer = await open<WriterCalls>({ path, write: { ...limits, owner } });
   const reader = await open<ReaderCalls>({ path });
   const openSlowReader = (ended: Int32Array) => open<ReaderCalls>({ path, ended });
-  const store = new SqliteStore(path, { writer, reader, openSlowReader }, subscribers);
+  const store = new SqliteStore(path, { writer, reader, openSlowReader }, subscribers, cache);
   store.checkAge();
   whenDone(() => store.close());
   return store;

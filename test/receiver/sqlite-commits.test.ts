@@ -254,6 +254,22 @@ describe('the limits', () => {
   });
 });
 
+test('a large trace is deleted in several transactions, and its runs arrive again as new ones', async () => {
+  const nowMs = { value: 1_000 };
+  const limits = { ...LIMITS, maxAgeMs: 1_000 };
+  const { apply, commits, connection } = await make({ limits, nowMs: () => nowMs.value });
+  const run = (index: number) => simple(index, { trace_id: id(0), tags: ['a'] });
+  await apply(...Array.from({ length: 5_000 }, (_, index) => run(index)));
+  nowMs.value = 10_000;
+  const exec = vi.spyOn(connection, 'exec');
+  await commits.checkAge();
+  await expect.poll(() => counts(connection).runs).toBeLessThan(5_000);
+  await apply(run(4_999));
+  await expect.poll(() => counts(connection)).toMatchObject({ runs: 1, traces: 1, tags: 1 });
+  expect(exec.mock.calls.flat().filter((sql) => sql === 'COMMIT').length).toBeGreaterThanOrEqual(4);
+  expect(connection.number('SELECT count(*) FROM runs WHERE start_us IS NOT NULL')).toBe(1);
+});
+
 test('the names of what was deleted are kept for 30 days', async () => {
   const { apply, commits, connection } = await make();
   await apply(simple(1));

@@ -3,19 +3,27 @@ import { describe, expect, test, vi } from 'vitest';
 import { RunspanError } from '#src/base/errors.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
+import { StatisticsCache } from '#src/receiver/store/sqlite/statistics-cache.ts';
 import type { Thread } from '#src/receiver/store/sqlite/threads/thread.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
-import { DEFAULT_SCOPE, type ListQuery, parsedQuery, type RunOperation, StoreError } from '#src/receiver.ts';
+import {
+  DEFAULT_SCOPE,
+  type ListQuery,
+  parsedQuery,
+  type RunOperation,
+  type StatisticsQuery,
+  StoreError,
+} from '#src/receiver.ts';
 import { logLines } from '../support/log-lines.ts';
 import { id, simple } from './conformance/support.ts';
-import { openLocalStore, runsIn, storePath } from './local-store.ts';
+import { LIMITS, openLocalStore, runsIn, storePath } from './local-store.ts';
 
 const [ID, OTHER_ID] = [id(1), id(2)];
 const post = (text = ''): RunOperation => simple(1, { inputs: { text } });
 
 const answerNothing = async (): Promise<unknown> => ({ items: [] });
 
-function make({ write = answerNothing, read = answerNothing, readSlowly = answerNothing } = {}) {
+function make({ write = answerNothing, read = answerNothing, readSlowly = answerNothing, isReadOnly = false } = {}) {
   const subscribers = new Subscribers('the limits');
   const asked: string[] = [];
   const linkNamed = <Calls>(name: string, answer: () => Promise<unknown>): Thread<Calls> => ({
@@ -27,7 +35,7 @@ function make({ write = answerNothing, read = answerNothing, readSlowly = answer
     close: async () => void asked.push(`${name} close`),
   });
   const links = {
-    writer: linkNamed<WriterCalls>('writer', write),
+    ...(!isReadOnly && { writer: linkNamed<WriterCalls>('writer', write) }),
     reader: linkNamed<ReaderCalls>('reader', read),
     openSlowReader: async () => linkNamed<ReaderCalls>('slow reader', readSlowly),
   };
@@ -200,4 +208,75 @@ test('if nothing can be written, requests are rejected as unavailable, with one 
     vi.advanceTimersByTime(1_000);
   }
   expect(lines).toEqual(Array(2).fill(`error: runs cannot be stored: ${problem}`));
+});
+
+describe('statistics', () => {
+  const ask = (store: SqliteStore, query: StatisticsQuery = {}, scope: object = {}) =>
+    store.statistics({ ...DEFAULT_SCOPE, ...scope }, parsedQuery(query));
+  /** A store that answers the number of times that it was read. */
+  const makeCounted = (isReadOnly = false) => {
+    let reads = 0;
+    vi.useFakeTimers({ toFake: ['performance', 'Date'] });
+    return make({ isReadOnly, readSlowly: async () => ++reads }).store;
+  };
+
+  test('are kept for 2 seconds, also if a time of the filter is relative to now, and until the store is closed', async () => {
+    for (const query of [{}, { filter: 'since:24h type:llm before:1m' }]) {
+      const store = makeCounted();
+      const answers = [await ask(store, query)];
+      for (const ms of [1_999, 1, 1_999]) {
+        vi.advanceTimersByTime(ms);
+        answers.push(await ask(store, query));
+      }
+      expect(answers).toEqual([1, 1, 2, 2]);
+      await store.close();
+      await expect(ask(store, query)).rejects.toThrow('it is closed');
+    }
+  });
+
+  test('are not kept if another process may change the file', async () => {
+    const store = makeCounted(true);
+    expect([await ask(store), await ask(store)]).toEqual([1, 2]);
+  });
+
+  test('are kept for their scope and query alone, for 100 of them, and cannot be changed', async () => {
+    const filters = 'a user:a user:b tokens>1e999 tokens>-1e999 since:1h since:2h before:1h'.split(' ');
+    const queries: StatisticsQuery[] = [
+      ...[{}, { groupBy: 'user' as const }, { groups: 1 }, { buckets: 1 }, { series: 1 }, { rankBy: 'cost' as const }],
+      ...[{ timeZone: '60' }, { project: 'p' }, ...filters.map((filter) => ({ filter }))],
+    ];
+    const scopes = [{}, { project: 'p' }, { tenant: 'p' }, { tenant: 'p', project: 'p' }, { project: 'q' }];
+    const store = makeCounted();
+    const answers = () => Promise.all(scopes.flatMap((scope) => queries.map((query) => ask(store, query, scope))));
+    const first = await answers();
+    expect(first).toEqual(first.map((_, at) => at + 1));
+    expect(await answers()).toEqual(first);
+    for (let groups = 100; groups < 200; groups += 1) await ask(store, { groups });
+    expect(await ask(store)).toBe(first.length + 101);
+
+    const local = await openLocalStore(storePath(), LIMITS, undefined, new StatisticsCache());
+    for (let times = 0; times < 2; times += 1) (await ask(local)).total.runs = 7;
+    expect((await ask(local)).total.runs).toBe(0);
+  });
+
+  test('are without the runs of a deletion as soon as it is answered, also if they were being read', async () => {
+    const store = await openLocalStore(storePath(), LIMITS, undefined, new StatisticsCache());
+    await store.apply(DEFAULT_SCOPE, [post(), simple(2)]);
+    expect((await ask(store)).total.runs).toBe(2);
+    await store.remove(DEFAULT_SCOPE, { kind: 'trace', id: ID });
+    expect((await ask(store)).total.runs).toBe(1);
+
+    const reads: ((answer: unknown) => void)[] = [];
+    const { store: slow } = make({ readSlowly: () => new Promise((resolve) => reads.push(resolve)) });
+    const answers = [ask(slow), ask(slow, {}, { tenant: 'other' })];
+    const removed = slow.remove(DEFAULT_SCOPE, { kind: 'trace', id: ID });
+    await expect.poll(() => reads).toHaveLength(3);
+    reads[2]?.({});
+    await removed;
+    for (const [at, answer] of ['outdated', 'of another tenant'].entries()) reads[at]?.(answer);
+    await expect.poll(() => reads).toHaveLength(4);
+    reads[3]?.('new');
+    expect(await Promise.all(answers)).toEqual(['new', 'of another tenant']);
+    expect(await ask(slow)).toBe('new');
+  });
 });

@@ -1,7 +1,7 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { isLocked } from '#src/viewer/data/api.ts';
 import { listenForChanges, live, onChanges } from '#src/viewer/data/changes.ts';
-import { changesOfTrace, LiveValue } from '#src/viewer/data/live-value.ts';
+import { changesOfTrace, type LiveOptions, LiveValue, STATISTICS } from '#src/viewer/data/live-value.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
 let answers: ReturnType<typeof fakeBrowser>;
@@ -18,10 +18,10 @@ function recordChanges(): (string[] | 'unknown')[] {
 }
 
 /** A live value whose reads end when the test says so. */
-function heldValue() {
+function heldValue(options?: LiveOptions) {
   const reads: { resolve: (value: string) => void; reject: (error: Error) => void }[] = [];
   const read = (): Promise<string> => new Promise((resolve, reject) => reads.push({ resolve, reject }));
-  const value = new LiveValue(read, { isStale: changesOfTrace('a') });
+  const value = new LiveValue(read, { isStale: changesOfTrace('a'), ...options });
   onTestFinished(() => value.close());
   return { value, reads };
 }
@@ -80,6 +80,19 @@ test('changes during a read cause one more read, after a pause of three times it
   reads[1]?.resolve('second');
   await vi.advanceTimersByTimeAsync(60_000);
   expect([value.value.value, reads.length]).toEqual(['second', 2]);
+});
+
+test('statistics are read once more after the receiver may have repeated an answer from before a change', async () => {
+  void listenForChanges();
+  const { reads } = heldValue(STATISTICS);
+  reads[0]?.resolve('old');
+  await vi.advanceTimersByTimeAsync(60_000);
+  FakeStream.last.emit('change', { trace_ids: ['b'] });
+  reads[1]?.resolve('repeated');
+  await vi.advanceTimersByTimeAsync(1_999);
+  expect(reads).toHaveLength(2);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(reads).toHaveLength(3);
 });
 
 test('a closed value reads nothing and ignores the result of its last read', async () => {

@@ -43,6 +43,7 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
   }
   const valuesOf = (kind: FilterTerm['kind']) => terms.filter((term) => term.kind === kind).map(({ value }) => value);
   const times = (kind: FilterTerm['kind']) => valuesOf(kind).flatMap((time) => parseIsoTimestamp(time) ?? []);
+  const text = terms.flatMap(({ kind, text: one }) => (kind === 'since' || kind === 'before' ? one : [])).join(' ');
   const given = terms.flatMap(({ node }) => node ?? []);
   const nodes = given.map((node) => preparedNode(node, list));
   const own = traceId === undefined ? nodes : [equal('trace', canonicalId(traceId)), ...nodes];
@@ -54,6 +55,7 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
       range: {
         fromUs: Math.max(ALL_TIMES.fromUs, ...times('since')),
         beforeUs: Math.min(ALL_TIMES.beforeUs, ...times('before')),
+        ...(text !== '' && { text }),
       },
       conditions: own.filter((node) => singleValueOf(node, 'project') === undefined),
       search: parseSearch(valuesOf('words').join(' ')),

@@ -58,6 +58,16 @@ export interface LiveOptions {
   readonly delayMs?: number;
   /** Minimum pause between two reads, in milliseconds. Set a pause if the value rarely differs. */
   readonly pauseMsMin?: number;
+  /** How long the receiver may repeat an answer, in milliseconds. The value is read once more so long after a change. */
+  readonly repeatedMs?: number;
+}
+
+/** Options of statistics. All changes concern them. Stores keep them for 2 seconds. */
+export const STATISTICS: LiveOptions = { isStale: () => true, repeatedMs: 2_100 };
+
+/** Returns the time, rounded down so that all pages ask for the same statistics, which a store then reads once. */
+export function roundedNowMs(): number {
+  return Math.floor(Date.now() / 2_000) * 2_000;
 }
 
 /** Returns an `isStale` function for a value that depends on a single trace. */
@@ -75,10 +85,11 @@ export class LiveValue<Value> {
   readonly #refresh: Refresh;
   readonly #unsubscribe: () => void;
   readonly #timer: ReturnType<typeof setTimeout> | undefined;
+  #again: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     read: (signal: AbortSignal) => Promise<Value>,
-    { isStale = () => false, delayMs, pauseMsMin }: LiveOptions = {},
+    { isStale = () => false, delayMs, pauseMsMin, repeatedMs }: LiveOptions = {},
     initial?: Value,
   ) {
     this.value = signal(initial);
@@ -94,7 +105,10 @@ export class LiveValue<Value> {
     }, pauseMsMin);
     this.#unsubscribe = onChanges((traceIds) => {
       const isReconnected = traceIds === undefined && this.problem.value !== undefined;
-      if (isReconnected || isStale(traceIds)) this.reload();
+      if (!isReconnected && !isStale(traceIds)) return;
+      this.reload();
+      clearTimeout(this.#again);
+      if (repeatedMs !== undefined) this.#again = setTimeout(() => this.reload(), repeatedMs);
     });
     if (delayMs === undefined) this.reload();
     else this.#timer = setTimeout(() => this.reload(), delayMs);
@@ -106,6 +120,7 @@ export class LiveValue<Value> {
 
   close(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#again);
     this.#unsubscribe();
     this.#refresh.close();
   }

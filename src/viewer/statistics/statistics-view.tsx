@@ -4,7 +4,7 @@ import { useMemo } from 'preact/hooks';
 import type { Figures, Statistics } from '../../receiver/domain/query/query.ts';
 import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
-import { useLive } from '../data/live-value.ts';
+import { roundedNowMs, STATISTICS, useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { rangeIn, withRange } from '../data/time-range.ts';
 import { Pending, Problem } from '../elements/controls.tsx';
@@ -38,7 +38,7 @@ const TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 export default function StatisticsView(): JSX.Element {
   const { filter, project, groupBy } = address.value;
   const readRange = async (ranged: string, signal: AbortSignal, reads = 1): Promise<Statistics> => {
-    const query = queryOf({ filter: ranged, project }, Date.now());
+    const query = queryOf({ filter: ranged, project }, roundedNowMs());
     const fields = { group_by: groupBy, buckets: BUCKETS, series: SERIES, rank_by: 'cost', time_zone: TIME_ZONE };
     for (const [name, value] of Object.entries(fields)) query.set(name, `${value}`);
     const all = await api.statistics(query, signal);
@@ -48,7 +48,7 @@ export default function StatisticsView(): JSX.Element {
     return readRange(withRange(filter, range), signal, reads + 1);
   };
   const read = async (signal: AbortSignal) => ({ ...(await readRange(filter, signal)), groupBy });
-  const { value, problem } = useLive(`${filter}\n${project}\n${groupBy}`, read, { isStale: () => true });
+  const { value, problem } = useLive(`${filter}\n${project}\n${groupBy}`, read, STATISTICS);
   if (value === undefined && problem === undefined) return <Pending note="Loading statistics…" />;
   if (value === undefined || value.total.runs === 0) return <EmptyState problem={problem} />;
   return (

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import type { GroupFigures, Statistics } from '../../receiver/domain/query/query.ts';
 import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
-import { useLive } from '../data/live-value.ts';
+import { roundedNowMs, STATISTICS, useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
@@ -36,11 +36,11 @@ const COLUMNS: readonly TableColumn<GroupFigures>[] = [
 export default function UsersView(): JSX.Element {
   const { filter, project } = address.value;
   const read = (signal: AbortSignal): Promise<Statistics> => {
-    const query = queryOf({ filter, project }, Date.now());
+    const query = queryOf({ filter, project }, roundedNowMs());
     const grouped = { group_by: 'user', groups: `${USERS_MAX}`, buckets: '1' };
     return api.statistics(new URLSearchParams([...query, ...Object.entries(grouped)]), signal);
   };
-  const { value, problem } = useLive(`${filter}\n${project}`, read, { isStale: () => true });
+  const { value, problem } = useLive(`${filter}\n${project}`, read, STATISTICS);
   if (value === undefined && problem === undefined) return <Pending note="Loading users…" />;
   const items = value?.groups ?? [];
   if (items.length === 0) return <EmptyState problem={problem} />;

@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import type { GroupKey, ListQuery, Scope, StatisticsQuery, SuggestionField } from '#src/receiver/domain/query/query.ts';
 import type { AttachmentInfo, StoredRun } from '#src/receiver/domain/run-view.ts';
+import { condition } from '#src/receiver/filter/parser.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
 import type { Store } from '#src/receiver/store/store.ts';
@@ -44,6 +45,7 @@ export async function compareWithMemory(
         equal(await treesOf(storeFor(at + 1), scope), await treesOf(memory, scope));
       }
       equal(await answersOf(storeFor(0), scope, filters), await answersOf(memory, scope, filters));
+      await checkGroups(storeFor(0), scope);
     }),
     { numRuns, interruptAfterTimeLimit: INTERRUPT_MS },
   );
@@ -58,6 +60,18 @@ async function take(store: Store, scope: Scope, step: Step): Promise<unknown> {
   const counts = await store.removable({ ...scope, ...project }, target);
   equal(await store.remove({ ...scope, ...project }, target), counts);
   return counts;
+}
+
+/** Checks that the figures of each group are those of a filter that selects it. */
+async function checkGroups(store: Store, scope: Scope): Promise<void> {
+  for (const groupBy of COUNTED) {
+    const { groups } = await store.statistics(scope, parsedQuery({ groupBy }));
+    const selected = groups.map(async ({ group }) => {
+      const { total } = await store.statistics(scope, parsedQuery({ filter: condition(groupBy, group) }));
+      return { group, ...total };
+    });
+    equal(rounded(groups), rounded(await Promise.all(selected)), groupBy);
+  }
 }
 
 const ALL = { limit: 1_000 };

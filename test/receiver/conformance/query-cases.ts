@@ -1,4 +1,5 @@
 import { rejects } from 'node:assert/strict';
+import { parseExact } from '#src/payload/fields.ts';
 import { comparable } from '#src/receiver/domain/comparable.ts';
 import type { RunQuery, SuggestionQuery } from '#src/receiver/domain/query/query.ts';
 import type { RunFields } from '#src/receiver/domain/run-message.ts';
@@ -190,6 +191,22 @@ const filters: StoreCase[] = [
       equal(await store.remove(SCOPE, { kind: 'user', id: texts[0] ?? '' }), { runs: 1, traces: 1 });
       equal(await listed(store), [1]);
       equal(await store.remove(SCOPE, { kind: 'thread', id: cut[1] ?? '' }), { runs: 1, traces: 1 });
+    },
+  },
+  {
+    title: 'Statistics group by metadata with any characters in its key, and with any value',
+    run: async (store) => {
+      const keys = ['a.b', "it's", 'x[0]', '\u00e9\u{1f600}', 'say "hi"', 'C:\\users', 'a\nb', '$', '__proto__'];
+      const values: unknown[] = parseExact('["text", 1.5, true, null, {"a": [1]}, 12345678901234567890]');
+      for (const [at, value] of values.entries()) {
+        const metadata = Object.fromEntries(keys.map((key) => [key, value]));
+        await store.apply(SCOPE, [post(at, { extra: { metadata: { ...metadata, [`only ${at}`]: 'x' } } })]);
+      }
+      const expected = ['1.5', '12345678901234567890', 'null', 'text', 'true', '{"a":[1]}'];
+      for (const key of keys) {
+        const { groups } = await store.statistics(SCOPE, parsedQuery({ groupBy: `meta.${key}` }));
+        equal(groups.map(({ group }) => group).sort(), expected, key);
+      }
     },
   },
   {

@@ -70,6 +70,8 @@ export interface Suggestion {
 export interface TimeRange {
   readonly fromUs: number;
   readonly beforeUs: number;
+  /** The terms of a filter from which the range comes, such as `since:24h`. @internal */
+  readonly text?: string;
 }
 
 /**

@@ -7,8 +7,8 @@ export const LATENCY_BUCKETS = 2_048;
 
 /**
  * Number of runs in each latency bucket, encoded as pairs of characters. The first character's code is the bucket index
- * + 1. The second character's code is a number of runs + 2. All pairs for the same bucket are added up. The encoding is text, because SQLite concatenates text much faster
- * than JavaScript reads separate rows.
+ * + 1. The second character's code is a number of runs + 2. All pairs for the same bucket are added up. The encoding is
+ * text, because SQLite concatenates text much faster than JavaScript reads separate rows.
  */
 export type Latencies = string;
 

@@ -163,17 +163,17 @@ export interface FeedbackSums {
 
 export class StatisticsTally {
   readonly #groupsMax: number;
-  readonly #rankBy: RankKey;
+  readonly #amountOf: (counted: Counted) => number;
   readonly #series: number;
   /** Time buckets. Undefined if there are no runs and the query has no time range. */
   readonly #time: TimeBuckets | undefined;
   readonly #total = new GroupTally();
-  readonly #groups = new Map<string, GroupTally>();
+  readonly #groups = new Map<string, Group>();
   readonly #buckets: FiguresTally[];
 
   constructor(query: StatisticsPlan, range: StartRange | undefined) {
     this.#groupsMax = query.groups ?? GROUPS;
-    this.#rankBy = query.rankBy ?? 'runs';
+    this.#amountOf = amountOf(query.rankBy ?? 'runs');
     this.#series = query.series ?? 0;
     this.#time = timeBucketsOf(query, range);
     this.#buckets = (this.#time?.starts ?? []).map(() => new FiguresTally());
@@ -190,17 +190,18 @@ export class StatisticsTally {
 
   addToGroups(names: readonly string[], counted: Counted): void {
     for (const name of names) {
-      const group = this.#groups.get(name) ?? new GroupTally();
+      const group = this.#groups.get(name) ?? { runs: 0, amount: 0, counted: [], feedback: [] };
       this.#groups.set(name, group);
-      group.add(counted);
-      if (this.#series > 0) group.addToBucket(this.#indexOf(counted), counted);
+      group.runs += counted.all.runs;
+      group.amount += this.#amountOf(counted);
+      group.counted.push(counted);
     }
   }
 
   /** Adds feedback to the totals and to groups. All runs must be added first. */
   addFeedback(names: readonly string[], key: string, sums: FeedbackSums): void {
     this.#total.addFeedback(key, sums);
-    for (const name of names) this.#groups.get(name)?.addFeedback(key, sums);
+    for (const name of names) this.#groups.get(name)?.feedback.push([key, sums]);
   }
 
   #indexOf({ startUs }: Counted): number {
@@ -208,12 +209,22 @@ export class StatisticsTally {
   }
 
   /** Returns the groups to show, largest first. */
-  #largestGroups(): string[] {
-    const rankOf = (group: GroupTally): number => Math.round(group.amount(this.#rankBy) / AMOUNT_MIN);
+  #largestGroups(): [string, Group][] {
+    const rankOf = ({ amount }: Group): number => Math.round(amount / AMOUNT_MIN);
     const sorted = [...this.#groups].sort(
       ([a, groupA], [b, groupB]) => rankOf(groupB) - rankOf(groupA) || groupB.runs - groupA.runs || (a < b ? -1 : 1),
     );
-    return sorted.slice(0, this.#groupsMax).map(([name]) => name);
+    return sorted.slice(0, this.#groupsMax);
+  }
+
+  #figuresOf({ counted, feedback }: Group, hasSeries: boolean): Omit<GroupFigures, 'group'> {
+    const tally = new GroupTally();
+    for (const one of counted) {
+      tally.add(one);
+      if (hasSeries) tally.addToBucket(this.#indexOf(one), one);
+    }
+    for (const [key, sums] of feedback) tally.addFeedback(key, sums);
+    return { ...tally.figures(), ...(hasSeries && { buckets: tally.buckets(this.#buckets.length) }) };
   }
 
   statistics(): Statistics {
@@ -221,12 +232,10 @@ export class StatisticsTally {
     return {
       ...(time === undefined ? {} : { from: isoTimestamp(time.fromUs), to: isoTimestamp(time.toUs) }),
       total: this.#total.figures(),
-      groups: this.#largestGroups().flatMap((name, index) => {
-        const tally = this.#groups.get(name);
-        if (tally === undefined) return [];
-        const buckets = index < this.#series && { buckets: tally.buckets(this.#buckets.length) };
-        return [{ group: name, ...tally.figures(), ...buckets }];
-      }),
+      groups: this.#largestGroups().map(([name, group], index) => ({
+        group: name,
+        ...this.#figuresOf(group, index < this.#series),
+      })),
       buckets: this.#buckets.map((tally, index) => ({
         start_time: isoTimestamp(time?.starts[index] ?? 0),
         ...tally.figures(),
@@ -235,8 +244,19 @@ export class StatisticsTally {
   }
 }
 
-function totalOf(rankBy: RankKey): 'runs' | 'errors' | 'total_tokens' | 'total_cost' {
-  return rankBy === 'runs' || rankBy === 'errors' ? rankBy : `total_${rankBy}`;
+/** The runs of a group. Its figures are calculated only if they are shown, because each run may have a group of its own. */
+interface Group {
+  runs: number;
+  /** The amount by which groups are ranked. */
+  amount: number;
+  readonly counted: Counted[];
+  readonly feedback: [key: string, sums: FeedbackSums][];
+}
+
+function amountOf(rankBy: RankKey): (counted: Counted) => number {
+  if (rankBy === 'runs' || rankBy === 'errors') return ({ all }) => all[rankBy];
+  const index = USAGE_KEYS.indexOf(`total_${rankBy}`);
+  return ({ usage }) => usage[index] ?? 0;
 }
 
 /** Adds up the latencies only once, when the figures are read. This is faster, and skips groups that are omitted. */
@@ -268,11 +288,6 @@ class FiguresTally {
 
   get runs(): number {
     return this.#all.runs;
-  }
-
-  amount(rankBy: RankKey): number {
-    const total = totalOf(rankBy);
-    return total === 'runs' || total === 'errors' ? this.#all[total] : (this.#usage[USAGE_KEYS.indexOf(total)] ?? 0);
   }
 
   add({ all, roots, modelCalls, pending, usage }: Counted): void {

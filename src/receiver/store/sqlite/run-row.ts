@@ -229,8 +229,10 @@ export function evidenceIn({ call }: Pick<RunRow, 'call'>): CallEvidence {
   return JSON.parse(call ?? '{}');
 }
 
+export const IS_MODEL: string = `run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')})`;
+
 /** SQL condition for runs whose usage counts if no other run records the same call. */
-export const COUNTS_ALONE: string = `(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) OR below = 0)`;
+export const COUNTS_ALONE: string = `(${IS_MODEL} OR below = 0)`;
 
 export const COUNTS_USAGE: string = `(is_repeated = 0 AND ${COUNTS_ALONE})`;
 

@@ -40,6 +40,7 @@ import { DISK_FULL } from './file/database.ts';
 import { realPathOf, type StoreOwner } from './file/file.ts';
 import { type EncodedOperation, encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reads/reader.ts';
+import { StatisticsCache } from './statistics-cache.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './threads/thread.ts';
 import { type Caller, ThreadPool } from './threads/thread-pool.ts';
 
@@ -123,6 +124,7 @@ export class SqliteStore implements Store {
   readonly #setOwner = this.#writing('setOwner');
   readonly #pools: Readonly<Record<Exclude<Speed, 'quick'>, ThreadPool<ReaderCalls>>>;
   readonly #remove = this.#writing('remove');
+  readonly #cache: StatisticsCache;
   #closing: Promise<void> | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   readonly #pendingBytes = new SharedLimit(PENDING_BYTES_MAX);
@@ -169,8 +171,14 @@ export class SqliteStore implements Store {
   }
 
   /** @internal */
-  constructor(path: string, threads: Threads, subscribers: Subscribers) {
+  constructor(
+    path: string,
+    threads: Threads,
+    subscribers: Subscribers,
+    cache: StatisticsCache = new StatisticsCache(),
+  ) {
     this.#path = path;
+    this.#cache = cache;
     this.#threads = threads;
     this.#subscribers = subscribers;
     this.#openFiles = filesAt(path);
@@ -245,7 +253,10 @@ export class SqliteStore implements Store {
   }
 
   async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
-    return await this.#ask('slow', 'statistics', scope, query);
+    const read = () => this.#ask('slow', 'statistics', scope, query);
+    // Another process may delete runs of a file that is open read-only.
+    const isKept = this.#threads.writer !== undefined && this.#closing === undefined;
+    return isKept ? this.#cache.read(scope, query, read) : read();
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
@@ -258,7 +269,7 @@ export class SqliteStore implements Store {
   }
 
   async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
-    return await this.#remove(deletionOf(scope, target));
+    return await this.#remove(deletionOf(scope, target)).finally(() => this.#cache.clear(scope.tenant));
   }
 
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {

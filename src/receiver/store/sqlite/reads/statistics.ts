@@ -1,4 +1,5 @@
 import { parseExact } from '../../../../payload/fields.ts';
+import { mayBeCut } from '../../../domain/comparable.ts';
 import type { GroupKey, Statistics, StatisticsQuery } from '../../../domain/query/query.ts';
 import { metadataKeyOf } from '../../../domain/query/query-keys.ts';
 import type { RunStatus, TraceOutcome } from '../../../domain/run-view.ts';
@@ -17,7 +18,7 @@ import { USAGE_KEYS } from '../../../domain/summary.ts';
 import { RunFlag } from '../../../domain/trace/trace-summary.ts';
 import type { Parsed } from '../../../filter/run-filter.ts';
 import type { Row, SqliteConnection } from '../file/database.ts';
-import { COUNTS_USAGE } from '../run-row.ts';
+import { COUNTS_USAGE, IS_MODEL } from '../run-row.ts';
 import type { Condition } from './lists.ts';
 
 /** See `QueryStore.statistics`. Counts all runs in the range by time bucket, group and kind. */
@@ -52,7 +53,8 @@ type CountedRow = Row & {
   readonly bucket: number;
   readonly group_key: string | null;
   readonly status: RunStatus;
-  readonly run_type: string;
+  /** Null for types that are not those of model calls. */
+  readonly run_type: string | null;
   /** Null if the runs are no roots. */
   readonly outcome: TraceOutcome | null;
   readonly is_repeat: number;
@@ -73,8 +75,8 @@ function count(
   { column, groupsOf }: Grouping,
 ): void {
   const rows = connection.each<CountedRow>(
-    `SELECT ${bucketIndex(time)} AS bucket, ${column} AS group_key, status, run_type, outcome,
-      same_call IS NOT NULL AS is_repeat, count(*) AS runs, group_concat(latency, '') AS latencies, ${SUMS}
+    `SELECT ${bucketIndex(time)} AS bucket, ${column} AS group_key, status, iif(${IS_MODEL}, run_type, NULL) AS run_type,
+      outcome, same_call IS NOT NULL AS is_repeat, count(*) AS runs, group_concat(latency, '') AS latencies, ${SUMS}
       FROM runs WHERE ${sql} GROUP BY 1, 2, 3, 4, 5, 6`,
     ...params,
   );
@@ -129,8 +131,14 @@ function groupingOf(groupBy: GroupKey): Grouping {
       column: `iif(runs.is_root OR runs.flags & ${RunFlag.INTERNAL} = 0, runs.name, NULL)`,
       groupsOf: (name) => [name],
     };
-  const field = groupBy === 'tag' ? 'tags' : metadataKeyOf(groupBy) && 'extra.metadata';
-  if (field === undefined) return { column: `runs.${groupBy}`, groupsOf: (value) => [value] };
-  const column = `(SELECT fields -> '$.${field}' FROM details WHERE details.n = runs.n)`;
-  return { column, groupsOf: (json) => groupsInJson(groupBy, parseExact(json)) };
+  const key = metadataKeyOf(groupBy);
+  if (groupBy !== 'tag' && key === undefined) return { column: `runs.${groupBy}`, groupsOf: (value) => [value] };
+  const whole = groupBy === 'tag' ? 'tags' : 'extra.metadata';
+  // The key is the same text in JSON and in a path of SQLite.
+  const isPlain = key !== undefined && JSON.stringify(key) === `"${key}"` && !mayBeCut(key);
+  const path = isPlain ? `${whole}."${key.replaceAll("'", "''")}"` : whole;
+  return {
+    column: `(SELECT fields -> '$.${path}' FROM details WHERE details.n = runs.n)`,
+    groupsOf: (json) => groupsInJson(groupBy, isPlain ? { [key]: parseExact(json) } : parseExact(json)),
+  };
 }
