@@ -215,12 +215,12 @@ export interface DeletionStore {
   /** Counts the runs that `remove` would delete. */
   removable(scope: Scope, target: DeletionTarget): Promise<RunCounts>;
   /**
-   * Deletes the traces of the target whose first run started before the call, with their payloads, attachments and
-   * feedback. A trace that is named by its id may have started later. For 30 days, `apply` ignores the messages of such
-   * traces, also of those that arrive for the first time.
+   * Deletes the stored traces of the target, with their payloads, attachments and feedback. If the scope has a project,
+   * deletes only runs in this project. For 30 days, `apply` ignores later messages of what was deleted. A trace that is
+   * named by its id may arrive after the call.
    *
-   * Resolves within about a second with the counts of what was found. The store may continue in the background, also after
-   * a restart. Rejects with a `StoreError` with the reason `busy` while 100 deletions continue.
+   * Resolves with the counts of what was found, once no method returns it any more. The store may free the space in the
+   * background, also after a restart. May reject with a `StoreError` with the reason `busy` while others continue.
    */
   remove(scope: Scope, target: DeletionTarget): Promise<RunCounts>;
 }

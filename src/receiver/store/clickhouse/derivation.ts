@@ -236,12 +236,12 @@ export class Derivation {
         }
       }
     }
-    const [[id, error] = [], ...others] = failed;
+    const [[id, error] = []] = failed;
     if (id === undefined || this.#isClosed) return;
-    const trace = others.length === 0 ? id : `${id} and of ${others.length} others`;
     const reason =
       error instanceof QueryLimitError ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
-    diagnostics.warn(`lists do not show the changes of trace ${trace}, because ${reason}`);
+    const traces = failed.length;
+    diagnostics.warn(`lists do not show the changes of ${traces} traces, the first ${id}, because ${reason}`);
   }
 
   #schedule(delayMs: number): void {

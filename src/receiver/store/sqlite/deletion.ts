@@ -4,10 +4,11 @@ import type { RunCounts } from '../../domain/query/query.ts';
 import { type Deletion, Tombstones } from '../../domain/retention/deletion.ts';
 import { all } from '../../filter/sql.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import { idBytes, idText, type SqliteConnection } from './file/database.ts';
+import { idText, type SqliteConnection } from './file/database.ts';
 import type { TracePlacement } from './placement.ts';
 import { type Condition, isKept, ofProject, ofTraces } from './reads/lists.ts';
 import { forgetNames, type StoredTrace } from './reads/stored-trace.ts';
+import { keepName, keepNames, keepTraceNames, limitNames, NameKind } from './removed-names.ts';
 import { type ProjectColumns, projectNamesIn, type RunRow, SHOWN_ID } from './run-row.ts';
 import { deleteRun } from './sqlite-run.ts';
 
@@ -67,7 +68,7 @@ function ownRuns(connection: SqliteConnection, tenant: number, { project }: Dele
 }
 
 /**
- * Deletes by request what is stored now. Hides whole traces, whose runs are deleted later, see `purge`. Of a trace with
+ * Deletes by request what is stored now. Hides whole traces, whose runs are deleted later, see `purgeTrace`. Of a trace with
  * runs outside the project of the deletion, deletes the runs in the project. Returns the traces for listeners.
  */
 export function remove(
@@ -93,7 +94,7 @@ export function remove(
   const { target } = deletion;
   // Nothing of the trace has arrived yet.
   if (counts.traces === 0 && target.kind === 'trace' && own === undefined) {
-    connection.run(KEEP_NAME, tenant, idBytes(target.id), NameKind.UNNAMED);
+    keepName(connection, tenant, target.id, NameKind.UNNAMED);
   }
   return { counts, traces };
 }
@@ -126,7 +127,7 @@ export function evict(connection: SqliteConnection, trace: number): ChangedTrace
  * Deletes runs of a hidden trace, and the trace with its last run. Keeps the names of what was deleted by request. Returns
  * the trace once it is gone.
  */
-export function purge(
+export function purgeTrace(
   connection: SqliteConnection,
   { trace, is_evicted }: HiddenTrace,
   limit: number,
@@ -136,17 +137,11 @@ export function purge(
   if (is_evicted === 0) keepNames(connection, rows, NameKind.UNNAMED_RUN);
   for (const { n } of rows) deleteRun(connection, n);
   if (changed === undefined) return undefined;
-  if (is_evicted === 0) connection.run(KEEP_TRACE_NAMES, trace, trace);
+  if (is_evicted === 0) keepTraceNames(connection, trace);
   forgetNames(connection, trace);
   connection.run('DELETE FROM traces WHERE n = ?', trace);
   connection.run('DELETE FROM hidden WHERE trace = ?', trace);
   return changed;
-}
-
-/** Keeps the ids of runs that are deleted, so that later messages for them are ignored. */
-export function keepNames(connection: SqliteConnection, runs: readonly { readonly n: number }[], kind: number): void {
-  connection.run(KEEP_RUNS, kind, JSON.stringify(runs.map(({ n }) => n)), kind);
-  connection.run(LIMIT_NAMES);
 }
 
 /**
@@ -172,35 +167,17 @@ export function storedTraces(
     else tombstones.traces.set(idText(id), kind === NameKind.NAMED);
   }
   const traces = tombstones.decideTraces(runs, names);
-  const keep = (id: string, kind: number): void => connection.run(KEEP_NAME, tenant, idBytes(id), kind);
-  for (const id of tombstones.runs) keep(id, NameKind.UNNAMED_RUN);
-  for (const [id, isNamed] of tombstones.traces) keep(id, isNamed ? NameKind.NAMED : NameKind.UNNAMED);
-  connection.run(LIMIT_NAMES);
+  for (const id of tombstones.runs) keepName(connection, tenant, id, NameKind.UNNAMED_RUN);
+  for (const [id, isNamed] of tombstones.traces)
+    keepName(connection, tenant, id, isNamed ? NameKind.NAMED : NameKind.UNNAMED);
+  limitNames(connection);
   return traces;
 }
-
-/**
- * What a name in the table `removed` was: the id of a run without a `trace_id` in a deleted trace, a name of a deleted
- * trace, the id of a deleted trace without a `trace_id`, and the id of a run that was deleted from a trace that stays.
- */
-export const NameKind: Readonly<Record<'UNNAMED_RUN' | 'NAMED' | 'UNNAMED' | 'RUN', number>> = {
-  UNNAMED_RUN: 1,
-  NAMED: 2,
-  UNNAMED: 3,
-  RUN: 4,
-};
 
 const HAS_DELETED = `SELECT 1 WHERE EXISTS (SELECT 1 FROM removed)
   OR EXISTS (SELECT 1 FROM hidden WHERE is_evicted = 0)`;
 const SHOWN = `SELECT ${SHOWN_ID} AS id FROM traces WHERE n = ?`;
 const PROJECTS = 'SELECT DISTINCT project, session_id FROM runs WHERE trace = ?';
-/** Keeps the latest 2,000,000 names of what was deleted. */
-const LIMIT_NAMES = 'DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - 2000000';
+
 const REMOVED_AMONG = `SELECT id, kind FROM removed
   WHERE tenant = ? AND id IN (SELECT unhex(value) FROM json_each(?)) ORDER BY kind DESC`;
-const KEEP_NAME = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, ?)';
-const KEEP_RUNS = `INSERT OR IGNORE INTO removed (tenant, id, kind)
-  SELECT tenant, id, ? FROM runs WHERE n IN (SELECT value FROM json_each(?)) AND (is_named = 0 OR ? = ${NameKind.RUN})`;
-const KEEP_TRACE_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind)
-  SELECT tenant, id, iif(is_named, ${NameKind.NAMED}, ${NameKind.UNNAMED}) FROM traces WHERE n = ?
-  UNION ALL SELECT tenant, id, ${NameKind.NAMED} FROM trace_names WHERE trace = ?`;

@@ -3,10 +3,10 @@ import { grouped } from '../../domain/grouped.ts';
 import { isProvisional, mayJoin, type TraceNames } from '../../domain/identity.ts';
 import { type ComparedRun, type RepeatedCall, repeatedCallsIn } from '../../domain/trace/repeated-calls.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import { keepNames, NameKind } from './deletion.ts';
 import { idBytes, idText, type SqliteConnection } from './file/database.ts';
 import { IS_WAITING } from './file/schema.ts';
 import { StoredTrace } from './reads/stored-trace.ts';
+import { keepNames, NameKind } from './removed-names.ts';
 import {
   COUNTS_ALONE,
   plainColumns,

@@ -2,7 +2,7 @@ import type { Ages, ProjectAges } from '../../domain/retention/ages.ts';
 import { REMOVED_MS } from '../../domain/retention/deletion.ts';
 import type { RetentionTime } from '../../domain/retention/retention-time.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import { evict, type HiddenTrace, purge } from './deletion.ts';
+import { evict, type HiddenTrace, purgeTrace } from './deletion.ts';
 import type { SqliteConnection } from './file/database.ts';
 
 export interface Retention extends Ages {
@@ -99,7 +99,7 @@ export class SqliteRetention {
         evicted.push(...due.map((trace) => this.#evict(trace)));
         continue;
       }
-      const changed = purge(this.#connection, hidden, STEP_RUNS);
+      const changed = purgeTrace(this.#connection, hidden, STEP_RUNS);
       if (changed !== undefined && hidden.is_evicted === 0) removed.push({ ...changed, tenant: hidden.tenant });
     } while (performance.now() < untilMs);
     return { evicted, removed };

@@ -1,8 +1,7 @@
-import type { Deletion } from '../../domain/retention/deletion.ts';
-import { REMOVED_MS } from '../../domain/retention/deletion.ts';
-import { projectNames } from '../../domain/run-values.ts';
-import type { AssembledTrace, TracedRun } from '../../domain/trace/assemble.ts';
-import { DECIDES } from '../../domain/trace/trace-summary.ts';
+import { projectNames } from '../run-values.ts';
+import type { AssembledTrace, TracedRun } from '../trace/assemble.ts';
+import { DECIDES } from '../trace/trace-summary.ts';
+import { type Deletion, REMOVED_MS } from './deletion.ts';
 
 /** A deletion covers what was received before `atMs`. */
 export interface TimedDeletion extends Deletion {
