@@ -2,6 +2,7 @@ import { afterAll, describe, test } from 'vitest';
 import { MemoryStore, type Store } from '#src/receiver.ts';
 import { cases } from '../support/campaign.ts';
 import { checkDeletions } from './conformance/deletions.ts';
+import { checkFigures } from './conformance/figures.ts';
 import { anySteps, callSteps, identitySteps } from './conformance/generated.ts';
 import { compareWithMemory, MODEL_TIMEOUT_MS } from './conformance/model.ts';
 import { checkDeletedOrders, checkOrders } from './conformance/orders.ts';
@@ -34,6 +35,9 @@ describe.each<[string, (title: string) => Promise<Store>]>([
 
   test('runs of simple ingestion are in the traces of the order parent first, in whichever order they arrive', async () =>
     checkOrders(await storeFor('orders'), cases(100)));
+
+  test('a key that is limited to a project sees figures of the runs in the project only', async () =>
+    checkFigures(await storeFor('figures'), cases(60)));
 
   test('a deleted trace stays deleted, and covers no run above it that arrives later', async () =>
     checkDeletedOrders(await storeFor('deleted orders'), cases(100)));

@@ -205,21 +205,24 @@ export function withRecord<Fields extends SmallFields>(
 ): { readonly fields: Fields; readonly payloads: readonly string[] } {
   const { '*': first = age } = ages;
   const isFirst = ages['*'] === undefined;
+  // The project that a limited key gives to a run before its post yields to that of any other record.
+  const ageGivenTo = (name: string): Age => (name === 'session_name' && record.limited_key === 'patch' ? OPEN : age);
   ages['*'] = first;
   for (const name of isFirst ? payloads : []) ages[name] = age;
+  if (isFirst && ageGivenTo('session_name') !== age) ages.session_name = OPEN;
   if (isFirst) return { fields: record, payloads };
   const names = [...namesOf(record), ...payloads];
   const storedNames = new Set([...namesOf(stored), ...Object.keys(ages)]);
   const ageOfField = (name: string): Age => (storedNames.has(name) ? (ages[name] ?? first) : OPEN);
-  const refused = new Set(names.filter((name) => ageOfField(name) > age));
+  const refused = new Set(names.filter((name) => ageOfField(name) > ageGivenTo(name)));
   if (age === INCOMPLETE && ageOfField('end_time') > age) for (const name of END) refused.add(name);
   const isEnd = age > INCOMPLETE && names.includes('end_time');
   const replaced = new Set(END.filter((name) => isEnd && ageOfField(name) === INCOMPLETE));
   for (const name of replaced) delete ages[name];
   const accepted = names.filter((name) => !refused.has(name));
   for (const name of accepted) {
-    if (age === first && !payloads.includes(name)) delete ages[name];
-    else ages[name] = age;
+    if (ageGivenTo(name) === first && !payloads.includes(name)) delete ages[name];
+    else ages[name] = ageGivenTo(name);
   }
   return {
     fields: merged(withoutNames(stored, replaced), withoutNames(record, refused)),
@@ -228,7 +231,7 @@ export function withRecord<Fields extends SmallFields>(
 }
 
 /** Returns field names. Those in `extra` and `extra.metadata` are included, because both are merged by key. */
-function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
+function namesOf({ extra = {}, limited_key: _, ...fields }: SmallFields): string[] {
   const { metadata = {}, ...others } = extra;
   return [
     ...Object.keys(fields),

@@ -5,7 +5,13 @@ import type { PayloadField } from './run-view.ts';
  * Validated fields of a run. Ids are in lower case with hyphens. Times are ISO 8601 timestamps in UTC with
  * microseconds.
  */
-export type RunFields = Partial<Omit<RunRecord, 'id'>>;
+export type RunFields = Partial<Omit<RunRecord, 'id'>> & {
+  /**
+   * Set if all messages of the run were sent with keys that are limited to its project: `patch` until a post has arrived.
+   * Clients cannot set it.
+   */
+  limited_key?: RunOperation['kind'];
+};
 
 /**
  * A message that creates or updates a run. If `fields` contains a `dotted_order`, `fields` also contains the matching

@@ -20,7 +20,7 @@ export interface FilteredRun {
     readonly ids: readonly string[];
     readonly root: FilteredRun | undefined;
     readonly runs: readonly FilteredRun[];
-    readonly outcome: TraceOutcome | undefined;
+    figures(isLimited: boolean): { readonly outcome: TraceOutcome } | undefined;
   };
 }
 

@@ -31,7 +31,7 @@ function matchesNode(filter: RunFilter, node: FilterNode, run: FilteredRun, usag
   }
   if (node.field === 'root') return run === run.trace.root;
   if (node.field === 'internal') return run.summary.internal === true;
-  if (node.field === 'outcome') return hasValue(node, [run.trace.outcome]);
+  if (node.field === 'outcome') return hasValue(node, [run.trace.figures(filter.isLimited)?.outcome]);
   if (node.field === 'feedback') return run.feedback.some((feedback) => isMatchingFeedback(node, feedback));
   if (node.bounds !== undefined) return isWithin(node.bounds, amountOf(node.field, run, usage));
   return hasValue(node, filteredTexts(node.field as TextField, node.key ?? '', run));

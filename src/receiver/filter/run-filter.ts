@@ -11,6 +11,8 @@ import { type FilterTerm, parseFilter, problemIn } from './parser.ts';
 export interface RunFilter {
   /** Names or ids of projects. A run must be in each of them. */
   readonly projects: readonly string[];
+  /** Whether the outcomes and totals of traces are those of the runs in the project of their root. */
+  readonly isLimited: boolean;
   readonly range: TimeRange;
   readonly conditions: readonly FilterNode[];
   readonly search: Search | undefined;
@@ -19,7 +21,13 @@ export interface RunFilter {
 /** The time range that contains all runs. */
 export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
 
-export const ALL_RUNS: RunFilter = { projects: [], range: ALL_TIMES, conditions: [], search: undefined };
+export const ALL_RUNS: RunFilter = {
+  projects: [],
+  isLimited: false,
+  range: ALL_TIMES,
+  conditions: [],
+  search: undefined,
+};
 
 /** A query in which one filter replaces the project, the trace id and the text of the filter. */
 export type Parsed<Query extends RunQuery> = Omit<Query, 'project' | 'traceId' | 'filter'> & {
@@ -52,6 +60,7 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
     ...others,
     filter: {
       projects: project === undefined ? projects : [comparable(project), ...projects],
+      isLimited: false,
       range: {
         fromUs: Math.max(ALL_TIMES.fromUs, ...times('since')),
         beforeUs: Math.min(ALL_TIMES.beforeUs, ...times('before')),
@@ -84,7 +93,7 @@ export function inProject(project: string | undefined): RunFilter {
 }
 
 export function withinProject({ project }: Scope, filter: RunFilter): RunFilter {
-  return project === undefined ? filter : { ...filter, projects: [project, ...filter.projects] };
+  return project === undefined ? filter : { ...filter, projects: [project, ...filter.projects], isLimited: true };
 }
 
 export function equal(field: TextField, text: string): Comparison {

@@ -89,7 +89,7 @@ export async function joinRecords({ store, scope }: Call, spans: readonly Joined
       patches.push(...patchOf(run, logged));
       feedback.push(...feedbackOn(logged, run.id));
     }
-    if (patches.length > 0) await store.apply(scope, patches);
+    if (patches.length > 0) await store.apply(scope, putIntoProject(scope, patches));
     if (feedback.length > 0) await addFeedbackBatch(store, scope, feedback);
   }
 }

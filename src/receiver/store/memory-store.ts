@@ -42,6 +42,7 @@ import type {
   RunSummary,
   ThreadSummary,
   TraceSummary,
+  Usage,
 } from '../domain/run-view.ts';
 import { statisticsOf } from '../domain/statistics/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/statistics/suggestions.ts';
@@ -274,12 +275,13 @@ export class MemoryStore implements Store {
       const found: Listed<TraceSummary>[] = [];
       for (const trace of this.#traces(scope)) {
         const { root, runs } = trace;
-        const totals = trace.totals();
-        const shown = trace.traceFields();
-        if (root === undefined || shown === undefined || !matchesFilter(filter, root, totals.usage)) continue;
+        const figures = trace.figures(filter.isLimited);
+        if (root === undefined || figures === undefined) continue;
+        const totals = figures.totals();
+        if (!matchesFilter(filter, root, totals.usage)) continue;
         if (!(await this.#hasWords(runs, filter))) continue;
         const value = sortValueOf(sort, root, totals.usage);
-        found.push({ item: listedTrace(root.summary, shown, totals), value, n: root.run.n });
+        found.push({ item: listedTrace(root.summary, figures.fields, totals), value, n: root.run.n });
       }
       return found;
     });
@@ -288,19 +290,20 @@ export class MemoryStore implements Store {
   async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<ListPage<ThreadSummary>> {
     const filter = withinProject(scope, query.filter);
     const inside = withinProject(scope, { ...ALL_RUNS, projects: query.filter.projects });
+    const usageOf = ({ trace }: TracedRun): Usage | undefined => trace.figures(filter.isLimited)?.totals().usage;
     const roots = this.#traces(scope).flatMap(({ root }) =>
       root && matchesFilter(inside, root, undefined) ? [root] : [],
     );
     const latest = new Map<string, TracedRun>();
     for (const root of roots.toSorted(compareStarts)) {
       const { thread } = root.summary;
-      if (thread === undefined || !matchesFilter(filter, root, root.trace.totals().usage)) continue;
+      if (thread === undefined || !matchesFilter(filter, root, usageOf(root))) continue;
       if (await this.#hasWords(root.trace.runs, filter)) latest.set(thread, root);
     }
     const listed = [...latest].map(([item, { startUs, run }]) => ({ item, value: startUs, n: run.n }));
     const page = pageOf(sortedItems(listed, undefined), query);
     const turns = grouped(roots, ({ summary }) => summary.thread);
-    const items = page.items.map((thread) => assembledThread(thread, turns.get(thread) ?? []));
+    const items = page.items.map((thread) => assembledThread(thread, turns.get(thread) ?? [], filter.isLimited));
     return structuredClone({ ...page, items });
   }
 
@@ -360,7 +363,8 @@ export class MemoryStore implements Store {
 
   async projectsOf(scope: Scope, runIds: readonly string[]): Promise<string[]> {
     const found = runIds.flatMap((id) => this.#find(scope, id) ?? []);
-    return [...new Set(found.map(({ summary }) => projectOf(summary)))];
+    const posted = found.filter(({ run }) => run.fields.limited_key !== 'patch');
+    return [...new Set(posted.map(({ summary }) => projectOf(summary)))];
   }
 
   async payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
@@ -378,7 +382,7 @@ export class MemoryStore implements Store {
   async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
     const found = await this.#found(scope, query);
     const runs = found.map((run) => ({ ...run, usage: run.trace.countedUsage(run) }));
-    return statisticsOf(runs, query);
+    return statisticsOf(runs, query, scope.project !== undefined);
   }
 
   async suggestions(scope: Scope, { field, text = '', project }: SuggestionQuery): Promise<Suggestion[]> {

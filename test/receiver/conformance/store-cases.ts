@@ -3,6 +3,7 @@ import { callCases } from './call-cases.ts';
 import { deletionCases } from './deletion-cases.ts';
 import { feedbackCases } from './feedback-cases.ts';
 import { ingestCases } from './ingest-cases.ts';
+import { projectCases } from './project-cases.ts';
 import { queryCases } from './query-cases.ts';
 import { scopeCases } from './scope-cases.ts';
 import { sumCases } from './sum-cases.ts';
@@ -20,6 +21,7 @@ export const storeCases: readonly StoreCase[] = [
   ...ingestCases,
   ...queryCases,
   ...scopeCases,
+  ...projectCases,
   ...sumCases,
   ...callCases,
   ...cacheCases,

@@ -120,6 +120,7 @@ export function countedOf(
 export function statisticsOf(
   runs: readonly (FilteredRun & { readonly usage: Usage | undefined })[],
   query: StatisticsPlan,
+  isLimited: boolean,
 ): Statistics {
   let [firstUs, lastUs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const { startUs } of runs) {
@@ -131,7 +132,7 @@ export function statisticsOf(
   for (const run of runs) {
     const { startUs, latencyUs, usage, summary, trace } = run;
     const { status, run_type, same_call_as } = summary;
-    const outcome = summary === trace.root?.summary ? trace.outcome : undefined;
+    const outcome = summary === trace.root?.summary ? trace.figures(isLimited)?.outcome : undefined;
     const kind = countedAs(status, run_type, outcome, same_call_as !== undefined);
     const counted = countedOf(startUs, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
     const isNameless = groupBy === 'name' && summary.internal === true && outcome === undefined;

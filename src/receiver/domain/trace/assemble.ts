@@ -31,6 +31,7 @@ import {
   flagsOf,
   has,
   idsIn,
+  outcomeOf,
   RunFlag,
   type SummarizedRun,
   type TraceFields,
@@ -159,12 +160,11 @@ export class AssembledTrace {
   readonly members: readonly AssembledRun[];
   readonly runs: readonly TracedRun[];
   readonly #parentIds: ReadonlyMap<string, string | undefined>;
-  /**
-   * The run whose id is the trace id. If there is none, the first run that names no parent, the first run that no framework
-   * has added for itself, or the first run.
-   */
+  /** If there is no `#top`, the first run that no framework has added for itself, or the first run. */
   readonly root: TracedRun | undefined;
-  readonly #decided: DecidedTrace<TracedRun> | undefined;
+  readonly all: TraceFigures | undefined;
+  /** Those of the runs in the project of the root, for keys that are limited to it. */
+  readonly own: TraceFigures | undefined;
   readonly #idsAboveUsage = new Set<string>();
   readonly #repeatedCalls: ReadonlyMap<string, RepeatedCall>;
 
@@ -174,11 +174,7 @@ export class AssembledTrace {
     this.members = runs;
     this.#parentIds = parentIdsOf(runs);
     this.runs = runs.flatMap((run) => this.#traced(run, prices) ?? []);
-    this.root =
-      this.runs.find((run) => run.id === id) ??
-      earliest(this.runs.filter(({ run }) => !run.namesParent)) ??
-      earliest(this.runs.filter((run) => !has(run, RunFlag.INTERNAL))) ??
-      earliest(this.runs);
+    this.root = this.#top() ?? earliest(this.runs.filter((run) => !has(run, RunFlag.INTERNAL))) ?? earliest(this.runs);
     this.shownId = isNamed || this.root?.isTop !== true ? id : this.root.id;
     this.ids = [...names, this.shownId];
     for (const { summary, parentId } of this.runs) {
@@ -197,30 +193,45 @@ export class AssembledTrace {
       }
       if (run.summary.usage !== undefined && this.countedUsage(run) === undefined) run.summary.usage_counts = false;
     }
-    this.#decided = this.#decide();
+    const { all, own } = this.#decide();
+    this.all = all;
+    this.own = own;
   }
 
-  /** Decides the summary of the trace, and gives its thread and user to the summary of the root. */
-  #decide(): DecidedTrace<TracedRun> | undefined {
+  /**
+   * Returns the run whose id is the trace id, or else the first run that names no parent. A run that was sent with limited
+   * keys must be in the project of the trace: that of the first such run in the order of receipt, where runs of other keys
+   * come first. Otherwise, a key could take over a trace of another project.
+   */
+  #top(): TracedRun | undefined {
+    const tops = this.runs.filter(({ id, run }) => id === this.id || !run.namesParent);
+    const isLimited = (run: TracedRun): boolean => has(run, RunFlag.LIMITED);
+    const [decided] = tops.toSorted((a, b) => +isLimited(a) - +isLimited(b) || a.run.n - b.run.n);
+    const allowed = tops.filter((run) => !isLimited(run) || run.project === decided?.project);
+    return allowed.find(({ id }) => id === this.id) ?? earliest(allowed);
+  }
+
+  /** Decides what the trace says as a whole, and gives its thread and user to the summary of the root. */
+  #decide(): Pick<AssembledTrace, 'all' | 'own'> {
     const { root, runs } = this;
-    if (root === undefined) return undefined;
-    const deciding: DecidingRuns<TracedRun> = {};
-    for (const field of DECIDING_FIELDS) deciding[field] = decidingRun(field, runs);
-    const decided = decidedTrace(root, !root.isTop && root.id !== this.id, deciding);
+    if (root === undefined) return { all: undefined, own: undefined };
+    const ownRuns = runs.filter(({ project }) => project === root.project);
+    const ownDeciding = decidingIn(ownRuns);
+    const figuresFrom = (some: readonly TracedRun[], deciding: DecidingRuns<TracedRun>): TraceFigures => {
+      const outcome = outcomeOf(root, !root.isTop && root.id !== this.id, deciding);
+      return new TraceFigures(this, some, decidedTrace(root, outcome, ownDeciding));
+    };
+    const own = figuresFrom(ownRuns, ownDeciding);
     for (const field of ['thread', 'user'] as const) {
-      const value = decided[field]?.summary[field];
+      const value = own.decided[field]?.summary[field];
       if (value !== undefined) root.summary[field] = value;
     }
-    return decided;
+    return { own, all: ownRuns.length === runs.length ? own : figuresFrom(runs, decidingIn(runs)) };
   }
 
-  get outcome(): TraceOutcome | undefined {
-    return this.#decided?.outcome;
-  }
-
-  /** The fields of the trace that differ from those of its root. Undefined if no run is visible. */
-  traceFields(): TraceFields | undefined {
-    return this.#decided && traceFieldsIn(this.#decided, ({ summary }) => summary);
+  /** Returns what the trace says as a whole, or undefined if no run is visible. */
+  figures(isLimited: boolean): TraceFigures | undefined {
+    return isLimited ? this.own : this.all;
   }
 
   get projects(): string[] {
@@ -234,28 +245,6 @@ export class AssembledTrace {
 
   #countsAlone({ id, summary: { usage, run_type } }: TracedRun): boolean {
     return usage !== undefined && countsUsage(run_type, this.#idsAboveUsage.has(id));
-  }
-
-  totals(): TraceSummary['trace'] {
-    const totals: TraceSummary['trace'] = {
-      runs: this.runs.length,
-      pending: 0,
-      errors: 0,
-      model_calls: 0,
-      ...idsIn(this.#decided),
-    };
-    for (const traced of this.runs) {
-      const { status, end_time, run_type } = traced.summary;
-      if (status === 'pending') totals.pending += 1;
-      if (DECIDES.failed.counts(traced)) totals.errors += 1;
-      if (MODEL_TYPES.includes(run_type) && !traced.isRepeat) totals.model_calls += 1;
-      if (end_time !== undefined && end_time > (totals.end_time ?? '')) totals.end_time = end_time;
-      const usage = sumOfUsage(totals.usage, this.countedUsage(traced));
-      if (usage !== undefined) totals.usage = usage;
-    }
-    const feedback = figuresOf(this.runs.flatMap(({ run }) => [...run.feedback.values()]));
-    if (feedback.length > 0) totals.feedback = feedback;
-    return totals;
   }
 
   #traced(run: AssembledRun, prices: PriceList): TracedRun | undefined {
@@ -284,6 +273,58 @@ export class AssembledTrace {
   }
 }
 
+/** What a trace says as a whole, about all its runs or about those in one project. */
+export class TraceFigures {
+  readonly #trace: AssembledTrace;
+  readonly #runs: readonly TracedRun[];
+  readonly decided: DecidedTrace<TracedRun>;
+
+  constructor(trace: AssembledTrace, runs: readonly TracedRun[], decided: DecidedTrace<TracedRun>) {
+    this.#trace = trace;
+    this.#runs = runs;
+    this.decided = decided;
+  }
+
+  get outcome(): TraceOutcome {
+    return this.decided.outcome;
+  }
+
+  /** The fields of the trace that differ from those of its root. */
+  get fields(): TraceFields {
+    return traceFieldsIn(this.decided, ({ summary }) => summary);
+  }
+
+  get feedback(): Feedback[] {
+    return this.#runs.flatMap(({ run }) => [...run.feedback.values()]);
+  }
+
+  totals(): TraceSummary['trace'] {
+    const totals: TraceSummary['trace'] = {
+      runs: this.#runs.length,
+      pending: 0,
+      errors: 0,
+      model_calls: 0,
+      ...idsIn(this.decided),
+    };
+    for (const traced of this.#runs) {
+      const { status, end_time, run_type } = traced.summary;
+      if (status === 'pending') totals.pending += 1;
+      if (DECIDES.failed.counts(traced)) totals.errors += 1;
+      if (MODEL_TYPES.includes(run_type) && !traced.isRepeat) totals.model_calls += 1;
+      if (end_time !== undefined && end_time > (totals.end_time ?? '')) totals.end_time = end_time;
+      const usage = sumOfUsage(totals.usage, this.#trace.countedUsage(traced));
+      if (usage !== undefined) totals.usage = usage;
+    }
+    const feedback = figuresOf(this.feedback);
+    if (feedback.length > 0) totals.feedback = feedback;
+    return totals;
+  }
+}
+
+function decidingIn(runs: readonly TracedRun[]): DecidingRuns<TracedRun> {
+  return Object.fromEntries(DECIDING_FIELDS.map((field) => [field, decidingRun(field, runs)]));
+}
+
 export function isInScope({ project }: Scope, { summary }: Pick<TracedRun, 'summary'>): boolean {
   return project === undefined || isOfProject(summary, project);
 }
@@ -299,23 +340,23 @@ export function compareStarts(a: TracedRun, b: TracedRun): number {
 }
 
 /** Adds up the turns of a thread. Each turn is a root run. */
-export function assembledThread(thread: string, roots: readonly TracedRun[]): ThreadSummary {
+export function assembledThread(thread: string, roots: readonly TracedRun[], isLimited: boolean): ThreadSummary {
   const sorted = roots.toSorted(compareStarts);
   const turns = sorted.map(({ startUs, latencyUs, summary, trace }): Turn => {
-    const { outcome } = trace;
+    const figures = trace.figures(isLimited);
     return {
       startUs,
       latencyUs,
-      outcome,
+      outcome: figures?.outcome,
       project: projectOf(summary),
       user: summary.user,
-      usage: trace.totals().usage,
+      usage: figures?.totals().usage,
     };
   });
   return threadSummaryOf(thread, turns as [Turn, ...Turn[]], {
-    inputs_preview: sorted[0]?.trace.traceFields()?.inputs_preview,
-    outputs_preview: sorted.at(-1)?.trace.traceFields()?.outputs_preview,
-    feedback: figuresOf(roots.flatMap(({ trace }) => trace.runs.flatMap(({ run }) => [...run.feedback.values()]))),
+    inputs_preview: sorted[0]?.trace.figures(isLimited)?.fields.inputs_preview,
+    outputs_preview: sorted.at(-1)?.trace.figures(isLimited)?.fields.outputs_preview,
+    feedback: figuresOf(roots.flatMap(({ trace }) => trace.figures(isLimited)?.feedback ?? [])),
   });
 }
 

@@ -19,6 +19,8 @@ export const RunFlag = {
   HTTP_ERROR: 32,
   /** The parent is in another program. It may never arrive, and the trace is complete without it. */
   ENTERS: 64,
+  /** The run was sent only with keys that are limited to its project. */
+  LIMITED: 128,
 } as const;
 
 export function flagsOf(fields: SmallFields, facts: PayloadFacts, summary: RunSummary): number {
@@ -34,7 +36,8 @@ export function flagsOf(fields: SmallFields, facts: PayloadFacts, summary: RunSu
     flagIf(summary.user, RunFlag.HAS_USER) |
     flagIf(summary.internal, RunFlag.INTERNAL) |
     flagIf(typeof status === 'number' && status >= 400, RunFlag.HTTP_ERROR) |
-    flagIf(parent_is_remote === true, RunFlag.ENTERS)
+    flagIf(parent_is_remote === true, RunFlag.ENTERS) |
+    flagIf(fields.limited_key, RunFlag.LIMITED)
   );
 }
 
@@ -115,29 +118,23 @@ export interface DecidedTrace<Run> {
   readonly user: Run | undefined;
 }
 
-/**
- * `isMissing` tells whether the root has not arrived, so that another run takes its place. Shows only runs in the project of
- * the root, because a key may be limited to it.
- */
+/** Decides what is shown of a trace with this outcome. The runs are those in the project of the root. */
 export function decidedTrace<Run extends SummarizedRun>(
   root: Run,
-  isMissing: boolean,
+  outcome: TraceOutcome,
   runs: DecidingRuns<Run>,
 ): DecidedTrace<Run> {
-  const inProject = (run: Run | undefined): Run | undefined => (run?.project === root.project ? run : undefined);
-  const own = isMissing || root.status === 'incomplete' ? undefined : root;
-  const answered = answeredOf(own, runs);
-  const outcome = isMissing ? 'incomplete' : outcomeOf(root, answered, runs);
+  const own = outcome === 'incomplete' ? undefined : root;
   const isContent = has(root, RunFlag.ASKS | RunFlag.ANSWERS);
   const isRootShown = outcome !== 'failed_below' && (isContent || outcome !== 'error');
   return {
     outcome,
-    asked: inProject(own && has(own, RunFlag.ASKS) ? own : runs.asked),
-    answered: inProject(answered),
-    failed: inProject(runs.failed),
-    error: inProject(isRootShown ? root : runs.failed),
-    thread: inProject(has(root, RunFlag.HAS_THREAD) ? root : runs.thread),
-    user: inProject(has(root, RunFlag.HAS_USER) ? root : runs.user),
+    asked: own && has(own, RunFlag.ASKS) ? own : runs.asked,
+    answered: answeredOf(own, runs),
+    failed: runs.failed,
+    error: isRootShown ? root : runs.failed,
+    thread: has(root, RunFlag.HAS_THREAD) ? root : runs.thread,
+    user: has(root, RunFlag.HAS_USER) ? root : runs.user,
   };
 }
 
@@ -149,14 +146,17 @@ function answeredOf<Run extends SummarizedRun>(root: Run | undefined, { asked, a
   return isLater ? answered : asked;
 }
 
-function outcomeOf<Run extends SummarizedRun>(
+/** `isMissing` tells whether the root has not arrived, so that another run takes its place. */
+export function outcomeOf<Run extends SummarizedRun>(
   root: Run,
-  answered: Run | undefined,
-  { called, failed }: DecidingRuns<Run>,
+  isMissing: boolean,
+  runs: DecidingRuns<Run>,
 ): TraceOutcome {
   const { status } = root;
-  if ((status !== 'success' && status !== 'cancelled') || failed === undefined) return status;
-  const hasFailed = answered?.status === 'error' || called?.status === 'error' || has(root, RunFlag.HTTP_ERROR);
+  if (isMissing) return 'incomplete';
+  if ((status !== 'success' && status !== 'cancelled') || runs.failed === undefined) return status;
+  const isAnswerError = answeredOf(root, runs)?.status === 'error';
+  const hasFailed = isAnswerError || runs.called?.status === 'error' || has(root, RunFlag.HTTP_ERROR);
   return hasFailed ? 'failed_below' : status;
 }
 

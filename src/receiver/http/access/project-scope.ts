@@ -16,11 +16,10 @@ export async function checkProject({ store, scope }: Call, runIds: readonly stri
   }
 }
 
-/** Puts runs into the project of the scope, if the scope is limited to a project. */
+/** Puts runs into the project of the scope, if the scope is limited to a project, and marks them as sent with its key. */
 export function putIntoProject({ project }: Scope, operations: readonly RunOperation[]): readonly RunOperation[] {
   if (project === undefined) return operations;
-  return operations.map(({ fields: { session_id, ...fields }, ...operation }) => {
-    const isNamed = operation.kind === 'post' || session_id !== undefined || fields.session_name !== undefined;
-    return { ...operation, fields: { ...fields, ...(isNamed && { session_name: project }) } };
+  return operations.map(({ fields: { session_id: _, ...fields }, ...operation }) => {
+    return { ...operation, fields: { ...fields, session_name: project, limited_key: operation.kind } };
   });
 }

@@ -9,7 +9,7 @@ import type { TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/statistics/latencies.ts';
 import { countedAs, ROOT_KINDS, type RunKind } from '../../domain/statistics/statistics.ts';
 import { toolsIn, USAGE_KEYS } from '../../domain/summary.ts';
-import { AssembledTrace, type TracedRun } from '../../domain/trace/assemble.ts';
+import { AssembledTrace, type TracedRun, type TraceFigures } from '../../domain/trace/assemble.ts';
 import { ordersOf } from '../../domain/trace/tree.ts';
 import { type ClickHouseChanges, PROJECT_NAMES } from './changes.ts';
 import { type ClickHouse, type InsertRow, integers, sql, strings, uuids } from './connection.ts';
@@ -128,10 +128,7 @@ function hashOf(row: object): string {
 
 function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): InsertRow {
   const { run, summary, costSource, latencyUs, metadata = {}, error } = traced;
-  const isRoot = traced === trace.root;
-  const { outcome, ...ofTrace } = (isRoot ? trace.traceFields() : undefined) ?? {};
-  const totals = isRoot ? trace.totals() : undefined;
-  const { feedback: _, ...shown } = totals ?? {};
+  const { all, own } = traced === trace.root ? trace : {};
   const { id: _id, trace_id: _trace, inputs_preview, outputs_preview, ...listed } = summary;
   // The usage of a run that is no call does not count beside that of its calls, which are not read.
   const isCounted = !isPart || MODEL_TYPES.includes(summary.run_type);
@@ -139,8 +136,8 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
   return {
     n: run.n,
     latency_us: latencyUs ?? null,
-    figures_code: figuresCode(traced, outcome),
-    outcome: outcome ?? null,
+    ...traceColumns('', traced, all),
+    ...(own !== all && { is_shared: 1, ...traceColumns('own_', traced, own) }),
     internal: summary.internal === true ? 1 : 0,
     project: projectOf(summary),
     session_id: summary.session_id ?? null,
@@ -155,11 +152,21 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
     error: comparedError(error) ?? '',
     ...usageColumns('', summary.usage, null),
     ...usageColumns('counted_', isCounted ? trace.countedUsage(traced) : undefined, 0),
-    ...usageColumns('trace_', totals?.usage, null),
     summary: JSON.stringify({ ...listed, tools: toolsIn(summary, run.facts) }),
     previews: JSON.stringify({ inputs_preview, outputs_preview }),
-    totals: totals === undefined ? '' : JSON.stringify({ outcome, ...ofTrace, trace: shown }),
     cost_source: JSON.stringify(costSource),
+  };
+}
+
+/** The columns that say what the trace of a root says as a whole. */
+function traceColumns(prefix: string, traced: TracedRun, figures: TraceFigures | undefined): InsertRow {
+  const totals = figures?.totals();
+  const { feedback: _, ...trace } = totals ?? {};
+  return {
+    [`${prefix}figures_code`]: figuresCode(traced, figures?.outcome),
+    [`${prefix}outcome`]: figures?.outcome ?? null,
+    [`${prefix}totals`]: figures === undefined ? '' : JSON.stringify({ ...figures.fields, trace }),
+    ...usageColumns(`${prefix}trace_`, totals?.usage, null),
   };
 }
 

@@ -110,6 +110,13 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   summary String CODEC(ZSTD(1)),
   previews String CODEC(ZSTD(1)),
   totals String CODEC(ZSTD(1)),
+  -- Whether runs in other projects are in the trace. Then the next columns are the figures of the runs in the project of the
+  -- root, for keys that are limited to it.
+  is_shared UInt8,
+  own_outcome LowCardinality(Nullable(String)),
+  own_figures_code UInt16,
+  ${usageColumns('own_trace_', 'Nullable(Float64)')},
+  own_totals String CODEC(ZSTD(1)),
   -- The dotted_order, or an empty string if queries derive it: see storedOrders.
   dotted_order String CODEC(ZSTD(1)),
   -- JSON of the CostSource of the run.

@@ -1,6 +1,7 @@
 import { addCost, type PriceList } from '../../domain/cost/prices.ts';
 import { factsIn, type StoredRunFacts, summaryOf, USAGE_KEYS } from '../../domain/summary.ts';
 import { idText, type SqliteConnection } from './file/database.ts';
+import type { OwnFigures } from './reads/trace-figures.ts';
 import { COUNTS_USAGE, rowFields, SELECT_RUNS, type SelectedRun, type UsageColumns } from './run-row.ts';
 import { factsJson } from './sqlite-run.ts';
 
@@ -48,13 +49,23 @@ export class SqliteRepricing {
         }
         done.isDone = rows.length < BATCH && done.last === (rows.at(-1)?.n ?? last);
       }
-      for (const trace of traces) this.#connection.run(SUM_USAGE, trace);
+      for (const trace of traces) this.#sumUsage(trace);
       this.#connection.exec('COMMIT');
     } catch (error) {
       this.#connection.exec('ROLLBACK');
       throw error;
     }
     return done;
+  }
+
+  /** Leaves the time of the last change, by which traces expire. */
+  #sumUsage(trace: number): void {
+    this.#connection.run(SUM_USAGE, trace);
+    const { own } = this.#connection.one<{ own: string | null }>('SELECT own FROM traces WHERE n = ?', trace) ?? {};
+    if (!own) return;
+    const figures: OwnFigures = JSON.parse(own);
+    const sums = this.#connection.one<UsageColumns>(`${SUMS} AND project = ?`, trace, figures.project);
+    this.#connection.run('UPDATE traces SET own = ? WHERE n = ?', JSON.stringify({ ...figures, ...sums }), trace);
   }
 
   #reprice(row: SelectedRun, traces: Set<number>, done: { runs: number; changed: number; unknown: Unknown }): void {
@@ -80,8 +91,6 @@ type Unknown = Record<string, number>;
 
 const WITH_USAGE = `${SELECT_RUNS} WHERE runs.n > ? AND start_us IS NOT NULL
   AND coalesce(runs.input_tokens, runs.output_tokens, runs.total_tokens) IS NOT NULL ORDER BY runs.n LIMIT ?`;
-/** Leaves the time of the last change, by which traces expire. */
-const SUM_USAGE = `UPDATE traces SET (${USAGE_KEYS.join(', ')}) = (
-    SELECT ${USAGE_KEYS.map((key) => `sum(${key})`).join(', ')} FROM runs
-      WHERE trace = traces.n AND start_us IS NOT NULL AND ${COUNTS_USAGE}
-  ) WHERE n = ?`;
+const SUMS = `SELECT ${USAGE_KEYS.map((key) => `sum(${key}) AS ${key}`).join(', ')} FROM runs
+  WHERE trace = ? AND start_us IS NOT NULL AND ${COUNTS_USAGE}`;
+const SUM_USAGE = `UPDATE traces SET (${USAGE_KEYS.join(', ')}) = (${SUMS.replace('?', 'traces.n')}) WHERE n = ?`;

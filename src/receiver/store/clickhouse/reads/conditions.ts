@@ -41,6 +41,11 @@ export function rangeConditions({ fromUs, beforeUs }: TimeRange): Sql[] {
   ];
 }
 
+/** Returns the SQL expression for what the trace of a root says as a whole. */
+export function traceColumn(column: string, { isLimited }: Pick<RunFilter, 'isLimited'>): string {
+  return isLimited ? `if(is_shared = 1, own_${column}, ${column})` : column;
+}
+
 export function directionOf(isDescending: boolean): Sql {
   return sql(isDescending ? 'DESC' : 'ASC');
 }
@@ -48,7 +53,11 @@ export function directionOf(isDescending: boolean): Sql {
 function dialectFor(tenant: string, filter: RunFilter, usage: UsageOf): Dialect<Param> {
   return {
     ...SPELLING,
-    column: (field) => `${usage === 'trace' && isUsage(field) ? 'trace_' : ''}${COLUMNS[field] ?? field}`,
+    column(field) {
+      const column = COLUMNS[field] ?? field;
+      if (usage === 'trace' && isUsage(field)) return traceColumn(`trace_${column}`, filter);
+      return field === 'outcome' ? traceColumn(column, filter) : column;
+    },
     own: (comparison) => OWN[comparison.field]?.(comparison, tenant),
     anyRun(node: FilterNode) {
       const others = all([insideOf(tenant, filter), translated(node, dialectFor(tenant, filter, 'run'))]);

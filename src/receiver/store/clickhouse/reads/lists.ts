@@ -7,10 +7,10 @@ import { projectSummaries } from '../../../domain/run-values.ts';
 import type { RunSummary, TraceSummary } from '../../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../../domain/statistics/suggestions.ts';
 import { listedTrace, type TraceFields } from '../../../domain/trace/trace-summary.ts';
-import { ALL_RUNS, inProject, type Parsed, withinProject } from '../../../filter/run-filter.ts';
+import { ALL_RUNS, inProject, type Parsed, type RunFilter, withinProject } from '../../../filter/run-filter.ts';
 import { all } from '../../../filter/sql.ts';
 import { type ClickHouse, float, integer, integers, type Query, type Sql, sql, string, uuids } from '../connection.ts';
-import { directionOf, metadataValue, rangeConditions, rowCondition } from './conditions.ts';
+import { directionOf, insideOf, metadataValue, rangeConditions, rowCondition, traceColumn } from './conditions.ts';
 import { feedbackIn, type RunRow } from './reads.ts';
 import { NO_ITEM, searchConditions } from './search.ts';
 
@@ -22,7 +22,7 @@ interface ListedRow extends Omit<RunRow, 'dotted_order'> {
   readonly summary: string;
   readonly previews: string;
   /** `StoredTotals` as JSON if the run is the root, otherwise an empty string. */
-  readonly totals: string;
+  readonly shown_totals: string;
 }
 
 /** The totals of a trace, and the fields that are not those of its root. */
@@ -41,9 +41,9 @@ function summaryOf({ id, trace, summary, previews }: ListedRow): RunSummary {
 export const traces: Query<'traces'> = async (db, scope, query) => {
   const { items: rows, ...next } = await pageOfRows(db, scope, query, 'traces');
   const groups = rows.map(({ group_id }) => group_id);
-  const feedback = await feedbackByTrace(db, scope.tenant, groups);
+  const feedback = await feedbackByTrace(db, scope, groups);
   const items = rows.map((row): TraceSummary => {
-    const { trace, ...shown }: StoredTotals = JSON.parse(row.totals);
+    const { trace, ...shown }: StoredTotals = JSON.parse(row.shown_totals);
     const figures = figuresOf(feedback.get(row.trace) ?? []);
     return listedTrace(summaryOf(row), shown, { ...trace, ...(figures.length > 0 && { feedback: figures }) });
   });
@@ -115,7 +115,8 @@ async function firstListed(
   const { tenant } = scope;
   const { sort = 'start_time', order = 'descending', cursor } = query;
   const filter = withinProject(scope, query.filter);
-  const [isByStart, isDescending, column] = [sort === 'start_time', order === 'descending', sortColumn(sort, listed)];
+  const [isByStart, isDescending] = [sort === 'start_time', order === 'descending'];
+  const column = sortColumn(sort, listed, filter);
   const after = cursor === undefined ? [] : [following(positionOf(cursor), column, isDescending)];
   const isRoot = listed === 'traces' ? [sql('is_root = 1')] : [];
   const read = async (range: TimeRange, rowsMax: number): Promise<ListedRow[]> => {
@@ -131,7 +132,12 @@ async function firstListed(
     ]);
     // The search has found the start times.
     const first = isByStart && filter.search !== undefined ? firstFinal : firstMatching;
-    return await first(db, condition, { column, isDescending, limit: rowsMax });
+    return await first(db, condition, {
+      column,
+      isDescending,
+      limit: rowsMax,
+      totals: sql(traceColumn('totals', filter)),
+    });
   };
   const range = isByStart && cursor !== undefined ? rangeAfter(filter.range, cursor, isDescending) : filter.range;
   if (!isByStart || filter.search === undefined) return await read(range, limit);
@@ -143,6 +149,8 @@ interface Sorting {
   readonly column: Sql;
   readonly isDescending: boolean;
   readonly limit: number;
+  /** SQL expression for the `StoredTotals`. */
+  readonly totals: Sql;
 }
 
 /** Maximum number of row versions that are read to find candidates. */
@@ -178,7 +186,8 @@ async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): 
 /** Returns the first rows that match a condition. Reads all matching rows with `FINAL`. */
 async function firstFinal(db: ClickHouse, condition: Sql, sorting: Sorting): Promise<ListedRow[]> {
   return await db.rows<ListedRow>(
-    sql`SELECT id, trace, group_id, start_us, n, ${sorting.column} AS value, summary, previews, totals FROM runs FINAL
+    sql`SELECT id, trace, group_id, start_us, n, ${sorting.column} AS value, summary, previews,
+        ${sorting.totals} AS shown_totals FROM runs FINAL
       WHERE ${condition} ${orderOf(sorting)} LIMIT ${integer(sorting.limit)}`,
   );
 }
@@ -193,9 +202,10 @@ function orderOf(sorting: Sorting): Sql {
 
 const START = sql('start_us');
 
-function sortColumn(sort: SortKey, listed: 'runs' | 'traces'): Sql {
+function sortColumn(sort: SortKey, listed: 'runs' | 'traces', filter: RunFilter): Sql {
   if (sort === 'start_time') return START;
-  return sql(sort === 'latency' ? 'latency_us' : `${listed === 'traces' ? 'trace_' : ''}total_${sort}`);
+  if (sort === 'latency') return sql('latency_us');
+  return sql(listed === 'traces' ? traceColumn(`trace_total_${sort}`, filter) : `total_${sort}`);
 }
 
 function following({ value, n }: Pick<ListedRow, 'value' | 'n'>, column: Sql, isDescending: boolean): Sql {
@@ -259,24 +269,25 @@ function windowsOf({ fromUs, beforeUs }: TimeRange, firstUs: number, isDescendin
   return ends.map((end, at) => ({ fromUs: ends[at + 1] ?? fromUs, beforeUs: end }));
 }
 
-/** Returns the feedback on the visible runs of these groups, by trace id. */
+/** Returns the feedback on the visible runs of these groups that are in the scope, by trace id. */
 export async function feedbackByTrace(
   db: ClickHouse,
-  tenant: string,
+  scope: Scope,
   groups: readonly string[],
 ): Promise<Map<string, Feedback[]>> {
   if (groups.length === 0) return new Map();
-  const all = await feedbackIn(db, tenant, groups);
-  const tracesOfRuns = await tracesOf(db, tenant, [...new Set(all.map(({ run_id }) => run_id))]);
+  const all = await feedbackIn(db, scope.tenant, groups);
+  const tracesOfRuns = await tracesOf(db, scope, [...new Set(all.map(({ run_id }) => run_id))]);
   const visible = all.filter(({ run_id }) => tracesOfRuns.has(run_id));
   return grouped(visible, ({ run_id }) => tracesOfRuns.get(run_id) ?? '');
 }
 
-async function tracesOf(db: ClickHouse, tenant: string, runs: readonly string[]): Promise<Map<string, string>> {
+async function tracesOf(db: ClickHouse, scope: Scope, runs: readonly string[]): Promise<Map<string, string>> {
   if (runs.length === 0) return new Map();
   // Skip indexes are safe with `FINAL` here, because all versions of a row have the same id.
   const rows = await db.rows<{ id: string; trace: string }>(
-    sql`SELECT id, trace FROM runs FINAL WHERE tenant = ${string(tenant)} AND id IN (${uuids(runs)})
+    sql`SELECT id, trace FROM runs FINAL
+      WHERE ${insideOf(scope.tenant, withinProject(scope, ALL_RUNS))} AND id IN (${uuids(runs)})
       SETTINGS use_skip_indexes_if_final = 1`,
   );
   return new Map(rows.map(({ id, trace }) => [id, trace]));

@@ -142,7 +142,10 @@ export const readProjectsOf: Query<'projectsOf'> = async (db, scope, runIds) => 
       WHERE tenant = ${string(tenant)} AND toUInt128(id) IN ${idsIn(runIds)} AND is_trace = 0`,
   );
   const messages = await readMessages<MessageRow>(db, tenant, places, MESSAGE_COLUMNS);
-  const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, mergedRun(id, rows).run.fields, {}) ?? []);
+  const found = [...messages].flatMap(([id, rows]) => {
+    const { fields } = mergedRun(id, rows).run;
+    return fields.limited_key === 'patch' ? [] : (summaryOf(id, id, fields, {}) ?? []);
+  });
   const own = found.filter((summary) => isInScope(scope, { summary }));
   return [...new Set(own.map(projectOf))];
 };

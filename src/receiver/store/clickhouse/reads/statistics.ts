@@ -16,7 +16,7 @@ import { withinProject } from '../../../filter/run-filter.ts';
 import { all } from '../../../filter/sql.ts';
 import { type ClickHouse, integer, type Query, type Sql, sql, string, strings } from '../connection.ts';
 import { ERROR_KINDS, FIGURES_CODES, KINDS, LATENCIES, runKindOf } from '../run-row.ts';
-import { metadataValue, rowCondition } from './conditions.ts';
+import { metadataValue, rowCondition, traceColumn } from './conditions.ts';
 import { searchConditions } from './search.ts';
 
 /** See `QueryStore.statistics`. ClickHouse counts runs by group, time bucket, kind and latency bucket. */
@@ -35,7 +35,7 @@ export const statistics: Query<'statistics'> = async (db, scope, query) => {
   const grouping = groupingOf(groupBy);
   const names = await largestGroups(db, conditions, grouping, sql(AMOUNTS[rankBy]), groups);
   const [rows, feedback] = await Promise.all([
-    countsIn(db, conditions, time, grouping, names, series > 0),
+    countsIn(db, conditions, time, grouping, names, series > 0, sql(traceColumn('figures_code', filter))),
     feedbackSums(db, tenant, conditions, grouping, names),
   ]);
   for (const row of rows) {
@@ -123,6 +123,7 @@ async function countsIn(
   grouping: Grouping,
   names: readonly string[],
   hasSeries: boolean,
+  code: Sql,
 ): Promise<CountRow[]> {
   const buckets = time.starts.length;
   const bucket = bucketIndex(time);
@@ -141,7 +142,7 @@ async function countsIn(
         SELECT arrayJoin(if(run_code < ${codesOfGroup}, [run_code], [${codes}])) AS code,
           sum(run_number) AS number, ${sums('run_', 'added_')}
         FROM (
-          SELECT toUInt32((${index} * ${buckets} + ${bucket}) * ${FIGURES_CODES} + figures_code) AS run_code,
+          SELECT toUInt32((${index} * ${buckets} + ${bucket}) * ${FIGURES_CODES} + ${code}) AS run_code,
             count() AS run_number, ${sums('counted_', 'run_', USAGE_KEYS)},
             countIf(counted_total_tokens > 0 AND total_cost IS NULL) AS run_unpriced_calls
           FROM runs FINAL WHERE ${conditions} GROUP BY run_code

@@ -5,7 +5,7 @@ import type { Scope, ThreadQuery } from '../../../domain/query/query.ts';
 import type { TraceOutcome, Usage } from '../../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../../domain/summary.ts';
 import { type Turn, threadSummaryOf } from '../../../domain/trace/trace-summary.ts';
-import { ALL_RUNS, type Parsed, withinProject } from '../../../filter/run-filter.ts';
+import { ALL_RUNS, type Parsed, type RunFilter, withinProject } from '../../../filter/run-filter.ts';
 import { all } from '../../../filter/sql.ts';
 import {
   type ClickHouse,
@@ -18,7 +18,7 @@ import {
   strings,
   uuids,
 } from '../connection.ts';
-import { rowCondition } from './conditions.ts';
+import { rowCondition, traceColumn } from './conditions.ts';
 import { feedbackByTrace, type StoredTotals, windows } from './lists.ts';
 import { searchConditions } from './search.ts';
 
@@ -36,10 +36,10 @@ type TurnRow = {
   readonly thread: string;
   readonly start_us: number;
   readonly latency_us: number | null;
-  readonly outcome: TraceOutcome;
+  readonly turn_outcome: TraceOutcome;
   readonly project: string;
   readonly user: string | null;
-} & { readonly [Key in keyof Usage as `trace_${Key}`]-?: number | null };
+} & { readonly [Key in keyof Usage as `turn_${Key}`]-?: number | null };
 
 export const threads: Query<'threads'> = async (db, scope, query) => {
   const { limit = PAGE_ITEMS } = query;
@@ -47,7 +47,7 @@ export const threads: Query<'threads'> = async (db, scope, query) => {
   const { items: shown, ...next } = firstPage(found, limit, (row) => ({ value: row.latest_us, n: row.latest_n }));
   const inProject = withinProject(scope, { ...ALL_RUNS, projects: query.filter.projects });
   const names = shown.map(({ thread }) => thread);
-  return { items: await summaries(db, scope.tenant, names, rowCondition(scope.tenant, inProject)), ...next };
+  return { items: await summaries(db, scope, names, inProject), ...next };
 };
 
 /** Returns threads by their latest matching turn, newest first. Reads turns until there are enough threads. */
@@ -73,23 +73,26 @@ async function latestTurns(db: ClickHouse, scope: Scope, { cursor, ...query }: P
   return rows;
 }
 
-/** Returns the summaries of threads. Only root runs that match `condition` count as turns. */
-async function summaries(db: ClickHouse, tenant: string, names: readonly string[], condition: Sql) {
+/** Returns the summaries of threads. Only root runs that match the filter count as turns. */
+async function summaries(db: ClickHouse, scope: Scope, names: readonly string[], filter: RunFilter) {
   if (names.length === 0) return [];
-  const inThreads = all([condition, sql`is_root = 1 AND thread IN (${strings(names)})`]);
+  const { tenant } = scope;
+  const inThreads = all([rowCondition(tenant, filter), sql`is_root = 1 AND thread IN (${strings(names)})`]);
   const where = all([startingWith(tenant, inThreads), inThreads]);
-  const usage = sql(USAGE_KEYS.map((key) => `trace_${key}`).join(', '));
+  const usage = sql(USAGE_KEYS.map((key) => `${traceColumn(`trace_${key}`, filter)} AS turn_${key}`).join(', '));
+  const outcome = sql(traceColumn('outcome', filter));
   const rows = await db.rows<TurnRow>(
-    sql`SELECT id, group_id, trace, thread, start_us, latency_us, outcome, project, user, ${usage} FROM runs FINAL
+    sql`SELECT id, group_id, trace, thread, start_us, latency_us, ${outcome} AS turn_outcome, project, user, ${usage}
+      FROM runs FINAL
       WHERE ${where} ORDER BY start_us, n`,
   );
   const turns = new Map<string, TurnRow[]>(names.map((name) => [name, []]));
   for (const row of rows) turns.get(row.thread)?.push(row);
   const ends = [...turns.values()].flatMap((own) => [own[0], own.at(-1)]).filter((row) => row !== undefined);
-  const shown = await storedTotals(db, tenant, ends);
+  const shown = await storedTotals(db, tenant, ends, sql(traceColumn('totals', filter)));
   const shownOf = (row: TurnRow | undefined): Partial<StoredTotals> => JSON.parse(shown.get(row?.id ?? '') ?? '{}');
   const groups = rows.map(({ group_id }) => group_id);
-  const feedback = await feedbackByTrace(db, tenant, groups);
+  const feedback = await feedbackByTrace(db, scope, groups);
   return [...turns].flatMap(([name, own]) => {
     const [first, ...others] = own.map(turnOf);
     // The thread was deleted since the first query.
@@ -109,20 +112,25 @@ function startingWith(tenant: string, condition: Sql): Sql {
 }
 
 /** Returns the `StoredTotals` of roots as JSON, by run id. Deleted runs have no entry. */
-async function storedTotals(db: ClickHouse, tenant: string, keys: readonly TurnRow[]): Promise<Map<string, string>> {
+async function storedTotals(
+  db: ClickHouse,
+  tenant: string,
+  keys: readonly TurnRow[],
+  column: Sql,
+): Promise<Map<string, string>> {
   if (keys.length === 0) return new Map();
   const starts = integers([...new Set(keys.map(({ start_us }) => start_us))]);
   const ids = uuids(keys.map(({ id }) => id));
-  const rows = await db.rows<{ id: string; totals: string }>(
-    sql`SELECT id, totals FROM runs FINAL
+  const rows = await db.rows<{ id: string; shown: string }>(
+    sql`SELECT id, ${column} AS shown FROM runs FINAL
       WHERE tenant = ${string(tenant)} AND start_us IN (${starts}) AND id IN (${ids})`,
   );
-  return new Map(rows.map(({ id, totals }) => [id, totals]));
+  return new Map(rows.map(({ id, shown }) => [id, shown]));
 }
 
 function turnOf(row: TurnRow): Turn {
-  const { start_us, latency_us, outcome, project, user } = row;
-  const usage = Object.fromEntries(USAGE_KEYS.map((key) => [key, row[`trace_${key}`] ?? undefined]));
+  const { start_us, latency_us, turn_outcome: outcome, project, user } = row;
+  const usage = Object.fromEntries(USAGE_KEYS.map((key) => [key, row[`turn_${key}`] ?? undefined]));
   return {
     startUs: start_us,
     latencyUs: latency_us ?? undefined,

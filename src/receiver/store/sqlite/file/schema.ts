@@ -42,6 +42,8 @@ export const SCHEMA: string = `
     sources TEXT NOT NULL DEFAULT '[]',
     -- JSON: the keys of the runs that decide the summary, see DecidingRuns.
     deciding TEXT NOT NULL DEFAULT '{}',
+    -- JSON: OwnFigures, if runs in several projects are in the trace.
+    own TEXT,
     UNIQUE (tenant, id)
   );
   CREATE INDEX traces_by_seq ON traces (seq);

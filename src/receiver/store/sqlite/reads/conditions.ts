@@ -9,7 +9,7 @@ import { hasValue, isMatchingFeedback } from '../../../filter/match.ts';
 import type { RunFilter } from '../../../filter/run-filter.ts';
 import { all, COLUMNS, conditionOf, type Dialect, isUsage, marks, ofText, withinBounds } from '../../../filter/sql.ts';
 import { idBytes, type SqliteConnection, type SqlValue } from '../file/database.ts';
-import { type Condition, isKept, latencyUs, ofProject, ofTraces } from './lists.ts';
+import { type Condition, isKept, latencyUs, ofProject, ofTraces, outcomeSql, traceColumn } from './lists.ts';
 import { RARE_MAX, type SqliteSearch } from './search.ts';
 
 export class SqlFilter {
@@ -72,8 +72,9 @@ export class SqlFilter {
       column: (field) => {
         if (field === 'latency') return latencyUs(runs);
         if (field === 'internal') return `(${runs}.flags & ${RunFlag.INTERNAL} > 0)`;
-        const table = isUsage(field) ? usage : runs;
-        return `${table}.${COLUMNS[field] ?? field}`;
+        const column = COLUMNS[field] ?? field;
+        if (usage === 'traces' && isUsage(field)) return traceColumn(column, this.#filter.isLimited);
+        return `${isUsage(field) ? usage : runs}.${column}`;
       },
       own: (comparison) => this.#own(comparison, runs),
       anyRun: (node) => this.#anyRun(node),
@@ -105,7 +106,7 @@ export class SqlFilter {
       case 'status':
         return ofStatus(`${runs}.status`, values, ['success']);
       case 'outcome':
-        return ofStatus(`${runs}.outcome`, values, ['success', 'pending']);
+        return ofStatus(outcomeSql(runs, this.#filter.isLimited), values, ['success', 'pending']);
       case 'tag':
         return this.#tag(values, runs);
       case 'feedback':

@@ -70,11 +70,25 @@ export const RUN_SORTS: Readonly<Record<SortKey, string>> = {
   tokens: 'runs.total_tokens',
   cost: 'runs.total_cost',
 };
-export const TRACE_SORTS: Readonly<Record<SortKey, string>> = {
-  ...RUN_SORTS,
-  tokens: 'traces.total_tokens',
-  cost: 'traces.total_cost',
-};
+
+export function traceSorts(isLimited: boolean): Readonly<Record<SortKey, string>> {
+  return {
+    ...RUN_SORTS,
+    tokens: traceColumn('total_tokens', isLimited),
+    cost: traceColumn('total_cost', isLimited),
+  };
+}
+
+/** SQL expression for a figure of a trace, to a key that may be limited to the project of the root. */
+export function traceColumn(column: string, isLimited: boolean): string {
+  return isLimited ? `iif(traces.own IS NULL, traces.${column}, traces.own ->> '$.${column}')` : `traces.${column}`;
+}
+
+/** SQL expression for the outcome of the trace if a run is its root, otherwise null. */
+export function outcomeSql(runs: string, isLimited: boolean): string {
+  const own = `(SELECT coalesce(own ->> '$.outcome', ${runs}.outcome) FROM traces WHERE n = ${runs}.trace)`;
+  return isLimited ? `iif(${runs}.outcome IS NULL, NULL, ${own})` : `${runs}.outcome`;
+}
 
 /** Reads a page of rows. First selects and sorts only the keys, then reads the other columns. */
 export function rowsOfPage(

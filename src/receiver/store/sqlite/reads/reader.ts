@@ -36,7 +36,7 @@ import {
   rowsOfPage,
   suggestionsIn,
   summaryIn,
-  TRACE_SORTS,
+  traceSorts,
   tracesWith,
 } from './lists.ts';
 import { SqliteSearch } from './search.ts';
@@ -159,8 +159,8 @@ export class SqliteReader {
     const filter = withinProject(scope, query.filter);
     const conditions = this.#rootConditions(tenant, filter);
     const from = `runs ${this.#rootIndex(tenant, filter, query)} JOIN traces ON traces.n = runs.trace`;
-    const { items, ...page } = rowsOfPage(this.#connection, query, from, conditions, TRACE_SORTS);
-    return { items: items.map((row) => traceSummaryIn(this.#connection, row)), ...page };
+    const { items, ...page } = rowsOfPage(this.#connection, query, from, conditions, traceSorts(filter.isLimited));
+    return { items: items.map((row) => traceSummaryIn(this.#connection, row, filter.isLimited)), ...page };
   };
 
   readonly threads: Read<'threads'> = (scope, query) => {
@@ -175,7 +175,7 @@ export class SqliteReader {
           projects: query.filter.projects,
           conditions: [equal('thread', thread)],
         });
-        return threadSummaryIn(this.#connection, thread, this.#rootConditions(tenant, turns));
+        return threadSummaryIn(this.#connection, thread, this.#rootConditions(tenant, turns), turns.isLimited);
       },
     );
   };
@@ -244,7 +244,8 @@ export class SqliteReader {
 
   readonly statistics: Read<'statistics'> = (scope, query) => {
     const filter = withinProject(scope, query.filter);
-    return statisticsIn(this.#connection, query, all(this.#conditionsOf(this.#tenant(scope), filter)));
+    const conditions = all(this.#conditionsOf(this.#tenant(scope), filter));
+    return statisticsIn(this.#connection, query, conditions, filter.isLimited);
   };
 
   readonly suggestions: Read<'suggestions'> = (scope, { project, ...query }) =>
@@ -384,6 +385,7 @@ const MERGED = `${SELECT_RUNS} WHERE is_evicted IS NULL AND runs.n IN (
   UNION SELECT runs.n FROM json_each(?3) AS spans CROSS JOIN runs ON runs.tenant = ?1 AND runs.span = unhex(spans.value))`;
 /** `CROSS JOIN` looks up each id. Otherwise, SQLite may scan all runs of the tenant. */
 const PROJECTS = `SELECT project FROM json_each(?) AS ids
-  CROSS JOIN runs ON runs.tenant = ? AND runs.id = unhex(ids.value)`;
+  CROSS JOIN runs ON runs.tenant = ? AND runs.id = unhex(ids.value)
+  CROSS JOIN details ON details.n = runs.n AND fields ->> '$.limited_key' IS NOT 'patch'`;
 const NODES = `SELECT runs.n AS n, id, parent, start_us, fields ->> '$.dotted_order' AS own
   FROM runs JOIN details ON details.n = runs.n WHERE trace = ? AND start_us IS NOT NULL AND ${IS_GOING_ON.sql}`;

@@ -19,20 +19,21 @@ import { RunFlag } from '../../../domain/trace/trace-summary.ts';
 import type { Parsed } from '../../../filter/run-filter.ts';
 import type { Row, SqliteConnection } from '../file/database.ts';
 import { COUNTS_USAGE, IS_MODEL } from '../run-row.ts';
-import type { Condition } from './lists.ts';
+import { type Condition, outcomeSql } from './lists.ts';
 
 /** See `QueryStore.statistics`. Counts all runs in the range by time bucket, group and kind. */
 export function statisticsIn(
   connection: SqliteConnection,
   query: Parsed<StatisticsQuery>,
   conditions: Condition,
+  isLimited: boolean,
 ): Statistics {
   const starts = startRangeOf(connection, conditions);
   const tally = new StatisticsTally(query, starts);
   const time = timeBucketsOf(query, starts);
   if (starts === undefined || time === undefined) return tally.statistics();
   const grouping = groupingOf(query.groupBy ?? 'name');
-  count(connection, conditions, time, tally, grouping);
+  count(connection, conditions, time, tally, grouping, outcomeSql('runs', isLimited));
   addFeedback(connection, conditions, tally, grouping);
   return tally.statistics();
 }
@@ -73,10 +74,11 @@ function count(
   time: TimeBuckets,
   tally: StatisticsTally,
   { column, groupsOf }: Grouping,
+  outcome: string,
 ): void {
   const rows = connection.each<CountedRow>(
     `SELECT ${bucketIndex(time)} AS bucket, ${column} AS group_key, status, iif(${IS_MODEL}, run_type, NULL) AS run_type,
-      outcome, same_call IS NOT NULL AS is_repeat, count(*) AS runs, group_concat(latency, '') AS latencies, ${SUMS}
+      ${outcome} AS outcome, same_call IS NOT NULL AS is_repeat, count(*) AS runs, group_concat(latency, '') AS latencies, ${SUMS}
       FROM runs WHERE ${sql} GROUP BY 1, 2, 3, 4, 5, 6`,
     ...params,
   );

@@ -17,12 +17,15 @@ import type { Parsed } from '../../../filter/run-filter.ts';
 import { all } from '../../../filter/sql.ts';
 import type { Row, SqliteConnection } from '../file/database.ts';
 import { rowUsage, runAt, type SelectedRun, SummarizedRow } from '../run-row.ts';
-import { type Condition, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
+import { type Condition, outcomeSql, RUN_SORTS, rowsOfPage, summaryIn, traceColumn } from './lists.ts';
+import { type FiguresRow, NO_FIGURES, type OwnFigures } from './trace-figures.ts';
 
-/** Returns a trace as it appears in a list. `root` is the row of its root. */
-export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun): TraceSummary {
-  const trace = connection.one<Row>('SELECT * FROM traces WHERE n = ?', root.trace) ?? {};
-  const keys: DecidingRuns<number> = JSON.parse(String(trace.deciding ?? '{}'));
+/** Returns a trace as it appears in a list, to a key that may be limited to the project of the root. */
+export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun, isLimited: boolean): TraceSummary {
+  const trace = connection.one<FiguresRow & { own: string | null }>('SELECT * FROM traces WHERE n = ?', root.trace);
+  const ownFigures: OwnFigures | undefined = trace?.own ? JSON.parse(trace.own) : undefined;
+  const keys: DecidingRuns<number> = JSON.parse((ownFigures ?? trace)?.deciding ?? '{}');
+  const [figures, outcome] = isLimited && ownFigures ? [ownFigures, ownFigures.outcome] : [trace, root.outcome];
   const own = new SummarizedRow(root);
   const rows = new Map([[root.n, own]]);
   const deciding: DecidingRuns<SummarizedRow<SelectedRun>> = {};
@@ -32,30 +35,28 @@ export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun):
     if (row !== undefined) rows.set(n, new SummarizedRow(row));
     deciding[field] = rows.get(n);
   }
-  // A root with the status `incomplete` is shown like a root that has not arrived.
-  const decided = decidedTrace(own, root.outcome === 'incomplete', deciding);
+  const decided = decidedTrace(own, outcome ?? 'pending', deciding);
   const summaries = new Map<number, RunSummary>();
   const summaryOf = ({ row }: SummarizedRow<SelectedRun>): RunSummary => {
     const summary = summaries.get(row.n) ?? summaryIn(connection, row);
     summaries.set(row.n, summary);
     return summary;
   };
-  const totals = { ...totalsIn(connection, trace), ...idsIn(decided) };
+  const inTrace: Condition = { sql: 'feedback.trace = ?', params: [root.trace] };
+  const inProject: Condition = { sql: 'runs.project = ?', params: [root.project] };
+  const given = feedbackFiguresIn(connection, all(isLimited ? [inTrace, inProject] : [inTrace]));
+  const totals = {
+    ...totalsIn(figures ?? NO_FIGURES),
+    ...(given.length > 0 && { feedback: given }),
+    ...idsIn(decided),
+  };
   return listedTrace(summaryOf(own), traceFieldsIn(decided, summaryOf), totals);
 }
 
-function totalsIn(connection: SqliteConnection, row: Row): TraceSummary['trace'] {
+function totalsIn({ runs, pending, errors, model_calls, end_us, ...row }: FiguresRow): TraceSummary['trace'] {
   const usage = rowUsage(row);
-  const feedback = feedbackFiguresIn(connection, { sql: 'feedback.trace = ?', params: [row.n as number] });
-  return {
-    runs: row.runs as number,
-    pending: row.pending as number,
-    errors: row.errors as number,
-    model_calls: row.model_calls as number,
-    ...(row.end_us !== null && { end_time: isoTimestamp(row.end_us as number) }),
-    ...(usage && { usage }),
-    ...(feedback.length > 0 && { feedback }),
-  };
+  const end = end_us !== null && { end_time: isoTimestamp(end_us) };
+  return { runs, pending, errors, model_calls, ...end, ...(usage && { usage }) };
 }
 
 function feedbackFiguresIn(connection: SqliteConnection, { sql, params }: Condition): FeedbackFigures[] {
@@ -111,24 +112,27 @@ export function threadSummaryIn(
   connection: SqliteConnection,
   thread: string,
   conditions: readonly Condition[],
+  isLimited: boolean,
 ): ThreadSummary {
   const { sql, params } = all(conditions);
   const rows = connection.all<TurnRow>(
-    `SELECT runs.n AS n, runs.start_us AS start_us, runs.end_us AS end_us, outcome, project, user,
-      ${USAGE_KEYS.map((key) => `traces.${key}`).join(', ')}
+    `SELECT runs.n AS n, runs.start_us AS start_us, runs.end_us AS end_us, project, user,
+      ${outcomeSql('runs', isLimited)} AS outcome, ${USAGE_KEYS.map((key) => `${traceColumn(key, isLimited)} AS ${key}`).join(', ')}
       FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace WHERE ${sql}
       ORDER BY runs.start_us, runs.n`,
     ...params,
   );
   const summary = (row: TurnRow | undefined): TraceSummary | undefined => {
     const run = row && runAt(connection, row.n);
-    return run && traceSummaryIn(connection, run);
+    return run && traceSummaryIn(connection, run, isLimited);
   };
-  const traces = `SELECT runs.trace FROM runs INDEXED BY roots_by_thread WHERE ${sql}`;
+  const turns = `FROM runs INDEXED BY roots_by_thread WHERE ${sql}`;
+  const inTurns = { sql: `feedback.trace IN (SELECT runs.trace ${turns})`, params };
+  const inProject = { sql: `runs.project IN (SELECT runs.project ${turns})`, params };
   return threadSummaryOf(thread, rows.map(turnOf) as [Turn, ...Turn[]], {
     inputs_preview: summary(rows[0])?.inputs_preview,
     outputs_preview: summary(rows.at(-1))?.outputs_preview,
-    feedback: feedbackFiguresIn(connection, { sql: `feedback.trace IN (${traces})`, params }),
+    feedback: feedbackFiguresIn(connection, all(isLimited ? [inTurns, inProject] : [inTurns])),
   });
 }
 
