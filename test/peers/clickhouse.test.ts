@@ -7,6 +7,7 @@ import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate, statements } from '#src/receiver/store/clickhouse/schema.ts';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { checkDeletions } from '../receiver/conformance/deletions.ts';
+import { checkFigures } from '../receiver/conformance/figures.ts';
 import { anySteps, callSteps, identitySteps, withoutDeletions } from '../receiver/conformance/generated.ts';
 import { compareWithMemory, MODEL_TIMEOUT_MS } from '../receiver/conformance/model.ts';
 import { checkDeletedOrders, checkOrders } from '../receiver/conformance/orders.ts';
@@ -47,6 +48,14 @@ describe('a store in ClickHouse', () => {
 
   test('runs of simple ingestion are in the traces of the order parent first', { timeout: MODEL_TIMEOUT_MS }, () =>
     checkOrders(settling(withOwnTenants(store, 'orders')), cases(5)),
+  );
+
+  test(
+    'a key that is limited to a project sees figures of the runs in the project only',
+    {
+      timeout: MODEL_TIMEOUT_MS,
+    },
+    () => checkFigures(settling(withOwnTenants(store, 'figures')), cases(3)),
   );
 
   test('a deleted trace stays deleted, and covers no run above it', { timeout: MODEL_TIMEOUT_MS }, () =>

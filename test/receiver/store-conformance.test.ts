@@ -36,8 +36,13 @@ describe.each<[string, (title: string) => Promise<Store>]>([
   test('runs of simple ingestion are in the traces of the order parent first, in whichever order they arrive', async () =>
     checkOrders(await storeFor('orders'), cases(100)));
 
-  test('a key that is limited to a project sees figures of the runs in the project only', async () =>
-    checkFigures(await storeFor('figures'), cases(60)));
+  test(
+    'a key that is limited to a project sees figures of the runs in the project only',
+    {
+      timeout: MODEL_TIMEOUT_MS,
+    },
+    async () => checkFigures(await storeFor('figures'), cases(60)),
+  );
 
   test('a deleted trace stays deleted, and covers no run above it that arrives later', async () =>
     checkDeletedOrders(await storeFor('deleted orders'), cases(100)));

@@ -76,7 +76,7 @@ export interface TimeRange {
 
 /**
  * The value by which a list is sorted. Runs without the sort value come last in either order. In a list of traces,
- * `tokens` and `cost` are totals for the whole trace.
+ * `tokens` and `cost` are totals for the whole trace, or of its runs in the project of the scope.
  */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 
@@ -224,7 +224,7 @@ export interface Statistics {
 
 /**
  * Selects the traces to delete: the trace with the id, each trace in which a run has the thread or user, or each trace whose
- * root run is in the project with the name or id. A project in the scope limits them to traces whose root run is in it.
+ * root run is in the project with the name or id. With a project in the scope, only runs in this project count and are deleted.
  */
 export interface DeletionTarget {
   readonly kind: 'trace' | 'thread' | 'user' | 'project';
