@@ -104,7 +104,10 @@ function candidateCondition(tenant: string, { prefixes, phrases }: Search, { fro
     .map((word) => sql`${sql(SEARCHED_TEXT)} LIKE ${string(`%${word}%`)}`);
   const message = all([
     sql`tenant = ${string(tenant)} AND kind < ${TOMBSTONE}`,
-    ...(Number.isFinite(fromUs) ? [sql`received_us >= ${integer(fromUs - EARLY_US)}`] : []),
+    // A run that starts later than now arrived before its start.
+    ...(Number.isFinite(fromUs) && fromUs < Date.now() * 1_000
+      ? [sql`received_us >= ${integer(fromUs - EARLY_US)}`]
+      : []),
   ]);
   const conditions = [...characters.map(tokensCondition), ...selecting];
   return all(conditions.map((one) => sql`id IN (SELECT id FROM messages WHERE ${message} AND ${one})`));
