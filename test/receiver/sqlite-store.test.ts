@@ -249,7 +249,7 @@ describe('statistics', () => {
     const store = makeCounted();
     const answers = () => Promise.all(scopes.flatMap((scope) => queries.map((query) => ask(store, query, scope))));
     const first = await answers();
-    expect(first).toEqual(first.map((_, at) => at + 1));
+    expect(first.toSorted((a, b) => Number(a) - Number(b))).toEqual(first.map((_, at) => at + 1));
     expect(await answers()).toEqual(first);
     for (let groups = 100; groups < 200; groups += 1) await ask(store, { groups });
     expect(await ask(store)).toBe(first.length + 101);
@@ -269,13 +269,11 @@ describe('statistics', () => {
     const reads: ((answer: unknown) => void)[] = [];
     const { store: slow } = make({ readSlowly: () => new Promise((resolve) => reads.push(resolve)) });
     const answers = [ask(slow), ask(slow, {}, { tenant: 'other' })];
-    const removed = slow.remove(DEFAULT_SCOPE, { kind: 'trace', id: ID });
-    await expect.poll(() => reads).toHaveLength(3);
-    reads[2]?.({});
-    await removed;
+    await expect.poll(() => reads).toHaveLength(2);
+    await slow.remove(DEFAULT_SCOPE, { kind: 'trace', id: ID });
     for (const [at, answer] of ['outdated', 'of another tenant'].entries()) reads[at]?.(answer);
-    await expect.poll(() => reads).toHaveLength(4);
-    reads[3]?.('new');
+    await expect.poll(() => reads).toHaveLength(3);
+    reads[2]?.('new');
     expect(await Promise.all(answers)).toEqual(['new', 'of another tenant']);
     expect(await ask(slow)).toBe('new');
   });

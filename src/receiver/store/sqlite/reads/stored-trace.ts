@@ -141,7 +141,7 @@ export class StoredTrace implements KnownTrace {
     this.#written.push(after);
     this.#figures.change(before, after);
     this.#own?.change(before, after);
-    if (before !== undefined && before.project !== after.project) this.#isMoved = true;
+    if (isVisible(before) && before?.project !== after.project) this.#isMoved = true;
     if (isCallType(after.run_type ?? '') && !this.hasSeveralSources) {
       const { source = null, sameCall } = evidenceIn(after);
       this.#sources.add(source);
@@ -184,14 +184,14 @@ export class StoredTrace implements KnownTrace {
     const { project } = rootRow;
     const root = new SummarizedRow(rootRow);
     const rows = new Map([rootRow, ...this.#written].map((row) => [row.n, new SummarizedRow(row)]));
-    const isShared = this.#isMoved || this.#written.some((row) => isVisible(row) && row.project !== project);
-    if (isShared && this.#own === undefined) this.#own = TraceFigures.of(project ?? '');
-    if (this.#own !== undefined && this.#own.project !== project) this.#own = TraceFigures.of(project ?? '');
+    const hasOthers = this.#isMoved || this.#written.some((row) => isVisible(row) && row.project !== project);
+    if ((this.#own !== undefined || hasOthers) && this.#own?.project !== project) {
+      this.#own = TraceFigures.of(project ?? '');
+    }
     const all = this.#figures.decide(connection, this.n, rows);
     const deciding = this.#own?.decide(connection, this.n, rows) ?? all;
-    const [outcome, ownOutcome] = [all, deciding].map((runs) =>
-      outcomeOf(root, !root.isTop && root.id !== this.id, runs),
-    ) as [TraceOutcome, TraceOutcome];
+    const isMissing = !root.isTop && root.id !== this.id;
+    const [outcome, ownOutcome] = [outcomeOf(root, isMissing, all), outcomeOf(root, isMissing, deciding)];
     const { thread, user } = decidedTrace(root, outcome, deciding);
     return { is_root: 1, outcome, thread: thread?.row.thread ?? null, user: user?.row.user ?? null, ownOutcome };
   }

@@ -64,13 +64,9 @@ export class TraceFigures {
 
   /** Changes the figures for a changed run. `before` is undefined if the run is new. */
   change(before: RunRow | undefined, after: RunRow): void {
-    if (this.project !== undefined && after.project !== this.project) {
-      if (before?.project === this.project) this.lose();
-    } else if (this.project !== undefined && before !== undefined && before.project !== this.project) {
-      this.#add(undefined, after);
-    } else {
-      this.#add(before, after);
-    }
+    const wasIn = before !== undefined && this.#has(before);
+    if (this.#has(after)) this.#add(wasIn ? before : undefined, after);
+    else if (wasIn) this.lose();
   }
 
   #add(before: RunRow | undefined, after: RunRow): void {
