@@ -1,7 +1,7 @@
 import { addCost, type PriceList } from '../../domain/cost/prices.ts';
 import { factsIn, type StoredRunFacts, summaryOf, USAGE_KEYS } from '../../domain/summary.ts';
 import { idText, type SqliteConnection } from './file/database.ts';
-import type { OwnFigures } from './reads/trace-figures.ts';
+import type { OwnFigures } from './reads/stored-figures.ts';
 import { COUNTS_USAGE, rowFields, SELECT_RUNS, type SelectedRun, type UsageColumns } from './run-row.ts';
 import { factsJson } from './sqlite-run.ts';
 

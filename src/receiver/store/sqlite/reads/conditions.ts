@@ -9,7 +9,7 @@ import { hasValue, isMatchingFeedback } from '../../../filter/match.ts';
 import type { RunFilter } from '../../../filter/run-filter.ts';
 import { all, COLUMNS, conditionOf, type Dialect, isUsage, marks, ofText, withinBounds } from '../../../filter/sql.ts';
 import { idBytes, type SqliteConnection, type SqlValue } from '../file/database.ts';
-import { type Condition, isKept, latencyUs, ofProject, ofTraces, outcomeSql, traceColumn } from './lists.ts';
+import { type Condition, figureSql, isKept, latencyUs, ofProject, ofTraces, outcomeSql } from './lists.ts';
 import { RARE_MAX, type SqliteSearch } from './search.ts';
 
 export class SqlFilter {
@@ -73,7 +73,7 @@ export class SqlFilter {
         if (field === 'latency') return latencyUs(runs);
         if (field === 'internal') return `(${runs}.flags & ${RunFlag.INTERNAL} > 0)`;
         const column = COLUMNS[field] ?? field;
-        if (usage === 'traces' && isUsage(field)) return traceColumn(column, this.#filter.isLimited);
+        if (usage === 'traces' && isUsage(field)) return figureSql(column, this.#filter.isLimited);
         return `${isUsage(field) ? usage : runs}.${column}`;
       },
       own: (comparison) => this.#own(comparison, runs),

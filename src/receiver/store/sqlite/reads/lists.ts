@@ -74,13 +74,13 @@ export const RUN_SORTS: Readonly<Record<SortKey, string>> = {
 export function traceSorts(isLimited: boolean): Readonly<Record<SortKey, string>> {
   return {
     ...RUN_SORTS,
-    tokens: traceColumn('total_tokens', isLimited),
-    cost: traceColumn('total_cost', isLimited),
+    tokens: figureSql('total_tokens', isLimited),
+    cost: figureSql('total_cost', isLimited),
   };
 }
 
 /** SQL expression for a figure of a trace, to a key that may be limited to the project of the root. */
-export function traceColumn(column: string, isLimited: boolean): string {
+export function figureSql(column: string, isLimited: boolean): string {
   return isLimited ? `iif(traces.own IS NULL, traces.${column}, traces.own ->> '$.${column}')` : `traces.${column}`;
 }
 

@@ -19,8 +19,8 @@ import {
   NO_FIGURES,
   type OwnFigures,
   RUN,
-  TraceFigures,
-} from './trace-figures.ts';
+  StoredFigures,
+} from './stored-figures.ts';
 
 /** A row of the table `traces`. */
 type TraceRow = FiguresRow & {
@@ -51,8 +51,8 @@ export class StoredTrace implements KnownTrace {
   /** See `ChangedTrace`. The totals change for the project of the root too. */
   readonly #projects = new Set<string>();
   readonly #written: RunRow[] = [];
-  readonly #figures: TraceFigures;
-  #own: TraceFigures | undefined;
+  readonly #figures: StoredFigures;
+  #own: StoredFigures | undefined;
   /** Whether the project of a run or the root has changed, so that runs in other projects may be in the trace. */
   #isMoved = false;
   isChanged = false;
@@ -74,9 +74,9 @@ export class StoredTrace implements KnownTrace {
     this.n = row.n;
     this.#row = { ...row };
     this.#sources = new Set(JSON.parse(row.sources));
-    this.#figures = new TraceFigures(row);
+    this.#figures = new StoredFigures(row);
     const own: OwnFigures | null = JSON.parse(row.own ?? 'null');
-    if (own !== null) this.#own = new TraceFigures(own, own.project);
+    if (own !== null) this.#own = new StoredFigures(own, own.project);
   }
 
   setId(connection: SqliteConnection, id: string): void {
@@ -186,7 +186,7 @@ export class StoredTrace implements KnownTrace {
     const rows = new Map([rootRow, ...this.#written].map((row) => [row.n, new SummarizedRow(row)]));
     const hasOthers = this.#isMoved || this.#written.some((row) => isVisible(row) && row.project !== project);
     if ((this.#own !== undefined || hasOthers) && this.#own?.project !== project) {
-      this.#own = TraceFigures.of(project ?? '');
+      this.#own = StoredFigures.of(project ?? '');
     }
     const all = this.#figures.decide(connection, this.n, rows);
     const deciding = this.#own?.decide(connection, this.n, rows) ?? all;

@@ -17,8 +17,8 @@ import type { Parsed } from '../../../filter/run-filter.ts';
 import { all } from '../../../filter/sql.ts';
 import type { Row, SqliteConnection } from '../file/database.ts';
 import { rowUsage, runAt, type SelectedRun, SummarizedRow } from '../run-row.ts';
-import { type Condition, outcomeSql, RUN_SORTS, rowsOfPage, summaryIn, traceColumn } from './lists.ts';
-import { type FiguresRow, NO_FIGURES, type OwnFigures } from './trace-figures.ts';
+import { type Condition, figureSql, outcomeSql, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
+import { type FiguresRow, NO_FIGURES, type OwnFigures } from './stored-figures.ts';
 
 /** Returns a trace as it appears in a list, to a key that may be limited to the project of the root. */
 export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun, isLimited: boolean): TraceSummary {
@@ -117,7 +117,7 @@ export function threadSummaryIn(
   const { sql, params } = all(conditions);
   const rows = connection.all<TurnRow>(
     `SELECT runs.n AS n, runs.start_us AS start_us, runs.end_us AS end_us, project, user,
-      ${outcomeSql('runs', isLimited)} AS outcome, ${USAGE_KEYS.map((key) => `${traceColumn(key, isLimited)} AS ${key}`).join(', ')}
+      ${outcomeSql('runs', isLimited)} AS outcome, ${USAGE_KEYS.map((key) => `${figureSql(key, isLimited)} AS ${key}`).join(', ')}
       FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace WHERE ${sql}
       ORDER BY runs.start_us, runs.n`,
     ...params,

@@ -32,7 +32,7 @@ export const NO_FIGURES: FiguresRow = { runs: 0, pending: 0, errors: 0, model_ca
 export const FIGURES: readonly string[] = [...Object.keys(NO_FIGURES), ...USAGE_KEYS];
 
 /** The figures of all runs in a trace, or of those in a project. They change with each run, which costs the same in large traces. */
-export class TraceFigures {
+export class StoredFigures {
   readonly project: string | undefined;
   readonly #sums: Sums;
   #usage: Usage | undefined;
@@ -50,8 +50,8 @@ export class TraceFigures {
   }
 
   /** Returns the figures of the runs in a project. Reads them all. */
-  static of(project: string): TraceFigures {
-    const figures = new TraceFigures(NO_FIGURES, project);
+  static of(project: string): StoredFigures {
+    const figures = new StoredFigures(NO_FIGURES, project);
     figures.lose();
     return figures;
   }
