@@ -43,4 +43,14 @@ export const projectCases: readonly StoreCase[] = [
       equal(await rootOf(store), root);
     },
   ),
+  {
+    title: 'A run that only a limited key has patched is in no project yet, and then in that of its post',
+    run: async (store) => {
+      const { fields } = simple(1);
+      await applyEach(store, [patch(1, { ...fields, session_name: 'other', limited_key: 'patch' })]);
+      equal(await store.projectsOf(SCOPE, [id(1)]), []);
+      await applyEach(store, [simple(1)]);
+      equal(await store.projectsOf(SCOPE, [id(1)]), ['shop']);
+    },
+  },
 ];
