@@ -273,8 +273,9 @@ describe('statistics', () => {
     await slow.remove(DEFAULT_SCOPE, { kind: 'trace', id: ID });
     for (const [at, answer] of ['outdated', 'of another tenant'].entries()) reads[at]?.(answer);
     await expect.poll(() => reads).toHaveLength(3);
+    // Only one deletion makes the store read again, or many would leave no answer.
+    await slow.remove(DEFAULT_SCOPE, { kind: 'trace', id: ID });
     reads[2]?.('new');
     expect(await Promise.all(answers)).toEqual(['new', 'of another tenant']);
-    expect(await ask(slow)).toBe('new');
   });
 });

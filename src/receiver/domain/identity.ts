@@ -205,29 +205,47 @@ export function withRecord<Fields extends SmallFields>(
 ): { readonly fields: Fields; readonly payloads: readonly string[] } {
   const { '*': first = age } = ages;
   const isFirst = ages['*'] === undefined;
-  // The project that a limited key gives to a run before its post yields to that of any other record.
-  const ageGivenTo = (name: string): Age => (name === 'session_name' && record.limited_key === 'patch' ? OPEN : age);
   ages['*'] = first;
   for (const name of isFirst ? payloads : []) ages[name] = age;
-  if (isFirst && ageGivenTo('session_name') !== age) ages.session_name = OPEN;
   if (isFirst) return { fields: record, payloads };
   const names = [...namesOf(record), ...payloads];
-  const storedNames = new Set([...namesOf(stored), ...Object.keys(ages)]);
+  const known = stored.limited_key === undefined ? stored : withOwnProject(ages, stored, age, record);
+  const storedNames = new Set([...namesOf(known), ...Object.keys(ages)]);
   const ageOfField = (name: string): Age => (storedNames.has(name) ? (ages[name] ?? first) : OPEN);
-  const refused = new Set(names.filter((name) => ageOfField(name) > ageGivenTo(name)));
+  const refused = new Set(names.filter((name) => ageOfField(name) > age));
+  if (record.limited_key !== undefined) for (const name of projectNamesRefused(ages, known, record)) refused.add(name);
   if (age === INCOMPLETE && ageOfField('end_time') > age) for (const name of END) refused.add(name);
   const isEnd = age > INCOMPLETE && names.includes('end_time');
   const replaced = new Set(END.filter((name) => isEnd && ageOfField(name) === INCOMPLETE));
   for (const name of replaced) delete ages[name];
   const accepted = names.filter((name) => !refused.has(name));
   for (const name of accepted) {
-    if (ageGivenTo(name) === first && !payloads.includes(name)) delete ages[name];
-    else ages[name] = ageGivenTo(name);
+    if (age === first && !payloads.includes(name)) delete ages[name];
+    else ages[name] = age;
   }
   return {
-    fields: merged(withoutNames(stored, replaced), withoutNames(record, refused)),
+    fields: merged(withoutNames(known, replaced), withoutNames(record, refused)),
     payloads: payloads.filter((name) => !refused.has(name)),
   };
+}
+
+/** The project of a run, and whether limited keys have decided it. */
+const PROJECT: readonly string[] = ['session_name', 'session_id', 'limited_key'];
+
+/** Returns fields without the project that limited keys gave the run, if a post decides it instead. */
+function withOwnProject<Fields extends SmallFields>(ages: FieldAges, stored: Fields, age: Age, record: Fields): Fields {
+  const isDecided = age < PATCH && (record.limited_key === undefined || stored.limited_key === 'patch');
+  if (!isDecided) return stored;
+  for (const name of PROJECT) delete ages[name];
+  return withoutNames(stored, new Set(PROJECT));
+}
+
+/** Returns the names of a limited key's record that do not count, because a post has decided the project. */
+function projectNamesRefused(ages: FieldAges, { limited_key }: SmallFields, record: SmallFields): readonly string[] {
+  const isPosted = Object.values(ages).some((one) => one < PATCH);
+  const isDecided = isPosted && (limited_key === undefined || record.limited_key === 'patch');
+  if (!isDecided) return [];
+  return limited_key === undefined ? PROJECT : PROJECT.filter((name) => name !== 'limited_key');
 }
 
 /** Returns field names. Those in `extra` and `extra.metadata` are included, because both are merged by key. */

@@ -6,10 +6,7 @@ import type { PayloadField } from './run-view.ts';
  * microseconds.
  */
 export type RunFields = Partial<Omit<RunRecord, 'id'>> & {
-  /**
-   * Set if all messages of the run were sent with keys that are limited to its project: `patch` until a post has arrived.
-   * Clients cannot set it.
-   */
+  /** Set if no key without a project has posted the run: `patch` until a limited key has. Clients cannot set it. */
   limited_key?: RunOperation['kind'];
 };
 

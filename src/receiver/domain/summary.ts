@@ -189,10 +189,7 @@ export function merged<Fields extends Pick<RunFields, 'extra' | 'limited_key'>>(
   later: Fields,
 ): Fields {
   const fields = { ...earlier, ...later };
-  if (fields.limited_key !== undefined) {
-    if (earlier.limited_key === undefined || later.limited_key === undefined) delete fields.limited_key;
-    else if (earlier.limited_key === 'post') fields.limited_key = 'post';
-  }
+  if (earlier.limited_key === 'post') fields.limited_key = 'post';
   if (earlier.extra !== undefined && later.extra !== undefined) {
     fields.extra = { ...earlier.extra, ...later.extra };
     if (earlier.extra.metadata !== undefined && later.extra.metadata !== undefined) {

@@ -105,11 +105,10 @@ class MemoryRun extends AssembledRun {
   }
 }
 
-/** A trace that a deletion covers. Unless it is covered as a whole, only these runs are deleted. */
+/** A trace that a deletion covers. With a project in the deletion, only these runs are deleted. */
 interface CoveredTrace {
   readonly trace: AssembledTrace;
   readonly runs: readonly TracedRun[];
-  readonly isWhole: boolean;
 }
 
 class Tenant implements TraceNames<MemoryTrace> {
@@ -492,7 +491,7 @@ export class MemoryStore implements Store {
     const { project, target } = deletion;
     const { kind, id } = target;
     return this.#traces(deletion, kind === 'trace' ? [id] : undefined).flatMap((trace) => {
-      const { members, root, runs } = trace;
+      const { root, runs } = trace;
       const own = runs.filter((run) => isInScope(deletion, run));
       const isRootIn = (name: string): boolean => root !== undefined && isOfProject(root.summary, name);
       const isCovered = {
@@ -502,25 +501,25 @@ export class MemoryStore implements Store {
         user: () => own.some(({ summary }) => summary.user === id),
       };
       if (!isCovered[kind]() || (project !== undefined && own.length === 0)) return [];
-      return [{ trace, runs: own, isWhole: project === undefined || own.length === members.length }];
+      return [{ trace, runs: own }];
     });
   }
 
-  #remove(scope: Scope, { trace: { id: traceId }, runs, isWhole }: CoveredTrace): void {
+  #remove(scope: Scope, { trace: { id: traceId }, runs }: CoveredTrace): void {
     const tenant = this.#tenant(scope);
     const { tombstones } = tenant;
     const trace = tenant.named(traceId);
     if (trace === undefined) return;
-    if (!isWhole) {
+    if (scope.project === undefined) {
+      for (const name of trace.names) tombstones.traces.set(name, trace.isNamed || name !== trace.id);
+      for (const { id } of trace.runs) tombstones.runs.add(id);
+    } else {
       for (const { run } of runs) {
         tombstones.single.add(run.id);
         tenant.deleteRun(run.id);
       }
-      return;
     }
-    for (const name of trace.names) tombstones.traces.set(name, trace.isNamed || name !== trace.id);
-    for (const { id, identity } of trace.runs) if (identity.traceId === undefined) tombstones.runs.add(id);
-    tenant.delete(trace);
+    if (scope.project === undefined || trace.runs.size === 0) tenant.delete(trace);
   }
 
   #tenant({ tenant: name }: Scope): Tenant {

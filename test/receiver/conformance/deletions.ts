@@ -143,7 +143,7 @@ export async function checkDeletions(
           for (const [at, trace] of traces.entries()) {
             const runs = stored[at] ?? new Set();
             const deleted = deletedRuns(step, trace, at, [...runs]);
-            if (deleted.length > 0 && deleted.length === runs.size) deadTraces.add(at);
+            if (deleted.length > 0 && step.project === undefined) deadTraces.add(at);
             for (const run of deleted) {
               runs.delete(run);
               deadRuns.add(id(10 * at + run));

@@ -1,13 +1,19 @@
-import type { RunOperation } from '#src/receiver/domain/run-message.ts';
+import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import { applyEach, equal, id, numberOf, patch, SCOPE, type StoreCase, simple, table } from './support.ts';
 
 const TRACE = { trace_id: id(99) };
 
-/** A run without a parent in the trace 99, from the key of its project if `isLimited` is true. Runs start in the order of their numbers. */
-function top(number: number, session_name: string, isLimited: boolean): ReturnType<typeof simple> {
-  return simple(number, { ...TRACE, session_name, ...(isLimited && { limited_key: 'post' }) });
+/** A run without a parent in the trace 99. Runs start in the order of their numbers. */
+function top(number: number, session_name: string, isLimited: boolean, fields: RunFields = {}): RunOperation {
+  return simple(number, { ...TRACE, session_name, ...(isLimited && { limited_key: 'post' }), ...fields });
+}
+
+/** A run of a limited key whose parent is in another program, or has not arrived. */
+function entry(number: number, session_name: string, parent = 90): RunOperation {
+  const extra = { metadata: { otel: { parent_is_remote: true } } };
+  return top(number, session_name, true, { parent_run_id: id(parent), extra });
 }
 
 async function rootOf(store: Store): Promise<number | undefined> {
@@ -32,9 +38,12 @@ export const projectCases: readonly StoreCase[] = [
         2,
       ],
       ['an earlier run of a key without a project becomes it', [top(2, 'shop', true), top(1, 'other', false)], 1],
+      ['a project does not take over one whose parent is elsewhere', [entry(2, 'shop'), top(1, 'other', true)], 2],
+      ['nor one whose root is missing', [top(2, 'shop', true, { parent_run_id: id(90) }), top(1, 'other', true)], 2],
+      ['the caller that it names is its root', [entry(3, 'shop', 1), top(1, 'other', true)], 1],
       [
-        'a run that a key without a project has patched too',
-        [top(2, 'shop', true), top(1, 'other', true), patch(1, { tags: [] })],
+        'a run that a key without a project has posted too',
+        [top(2, 'shop', true), top(1, 'other', true), top(1, 'other', false)],
         1,
       ],
     ],

@@ -49,9 +49,9 @@ interface StoredTrace extends KnownTrace {
 export class Tombstones {
   /** Maps the names of traces to whether they were more than the id of a trace without a `trace_id`. */
   readonly traces: Map<string, boolean> = new Map();
-  /** Ids of runs without a `trace_id`. */
+  /** Ids of runs in deleted traces. */
   readonly runs: Set<string> = new Set();
-  /** Ids of runs that were deleted from traces that stay. */
+  /** Ids of runs that were deleted alone. Other messages of their traces are stored. */
   readonly single: Set<string> = new Set();
 
   /**
@@ -88,7 +88,7 @@ export class Tombstones {
     const kept = new Map<string, Trace>();
     for (const [id, trace] of decided) {
       if (!(trace instanceof Tombstone)) kept.set(id, trace);
-      else if (runs.get(id)?.traceId === undefined) this.runs.add(id);
+      else this.runs.add(id);
     }
     return kept;
   }

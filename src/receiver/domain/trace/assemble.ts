@@ -160,7 +160,6 @@ export class AssembledTrace {
   readonly members: readonly AssembledRun[];
   readonly runs: readonly TracedRun[];
   readonly #parentIds: ReadonlyMap<string, string | undefined>;
-  /** If there is no `#top`, the first run that no framework has added for itself, or the first run. */
   readonly root: TracedRun | undefined;
   readonly all: TraceFigures | undefined;
   /** Those of the runs in the project of the root, for keys that are limited to it. */
@@ -174,7 +173,7 @@ export class AssembledTrace {
     this.members = runs;
     this.#parentIds = parentIdsOf(runs);
     this.runs = runs.flatMap((run) => this.#traced(run, prices) ?? []);
-    this.root = this.#top() ?? earliest(this.runs.filter((run) => !has(run, RunFlag.INTERNAL))) ?? earliest(this.runs);
+    this.root = this.#findRoot();
     this.shownId = isNamed || this.root?.isTop !== true ? id : this.root.id;
     this.ids = [...names, this.shownId];
     for (const { summary, parentId } of this.runs) {
@@ -199,16 +198,24 @@ export class AssembledTrace {
   }
 
   /**
-   * Returns the run whose id is the trace id, or else the first run that names no parent. A run that was sent with limited
-   * keys must be in the project of the trace: that of the first such run in the order of receipt, where runs of other keys
-   * come first. Otherwise, a key could take over a trace of another project.
+   * Returns the run whose id is the trace id. If there is none, the first run that names no parent, the first run that no
+   * framework has added for itself, or the first run. A run that was sent with limited keys must be in the project of the
+   * trace: that of the run that arrived first, of those whose parent is not in the trace, where runs of other keys count as
+   * first. Otherwise, a key could take over a trace of another project.
    */
-  #top(): TracedRun | undefined {
-    const tops = this.runs.filter(({ id, run }) => id === this.id || !run.namesParent);
+  #findRoot(): TracedRun | undefined {
+    const ids = new Set(this.members.map(({ id }) => id));
     const isLimited = (run: TracedRun): boolean => has(run, RunFlag.LIMITED);
-    const [decided] = tops.toSorted((a, b) => +isLimited(a) - +isLimited(b) || a.run.n - b.run.n);
-    const allowed = tops.filter((run) => !isLimited(run) || run.project === decided?.project);
-    return allowed.find(({ id }) => id === this.id) ?? earliest(allowed);
+    const [first] = this.runs
+      .filter(({ parentId }) => parentId === undefined || !ids.has(parentId))
+      .sort((a, b) => +isLimited(a) - +isLimited(b) || a.run.n - b.run.n);
+    const runs = this.runs.filter((run) => !isLimited(run) || run.project === first?.project);
+    return (
+      runs.find(({ id }) => id === this.id) ??
+      earliest(runs.filter(({ run }) => !run.namesParent)) ??
+      earliest(runs.filter((run) => !has(run, RunFlag.INTERNAL))) ??
+      earliest(runs)
+    );
   }
 
   /** Decides what the trace says as a whole, and gives its thread and user to the summary of the root. */

@@ -19,7 +19,7 @@ export const RunFlag = {
   HTTP_ERROR: 32,
   /** The parent is in another program. It may never arrive, and the trace is complete without it. */
   ENTERS: 64,
-  /** The run was sent only with keys that are limited to its project. */
+  /** Only keys that are limited to a project have posted the run. */
   LIMITED: 128,
 } as const;
 

@@ -37,7 +37,7 @@ interface DeletedTrace extends ChangedTrace {
 }
 
 interface CoveredTrace extends DeletedTrace {
-  /** The runs in the project of the deletion, if the trace has others. Otherwise empty. */
+  /** With a project in the deletion, the runs that are deleted of the trace. */
   readonly own: readonly (readonly [group_id: string, id: string])[];
 }
 
@@ -167,23 +167,22 @@ export class ClickHouseDeletions {
   /** Deletes the stored traces that a deletion covers, also those that were received later than `atMs` if it is omitted. */
   async #deleteTraces(deletion: Deletion, atMs?: number): Promise<void> {
     const { tenant, project } = deletion;
-    const columns = sql`trace AS id, groupUniqArray(group_id) AS group_ids, ${PROJECTS} AS projects,
-      ${project === undefined ? sql('[]') : ownRuns(deletion)} AS own`;
-    while (!this.#isClosed) {
+    const own =
+      project === undefined ? sql('[]') : sql`groupArrayIf((group_id, stored.id), ${ownRuns(deletion, atMs)})`;
+    const columns = sql`trace AS id, groupUniqArray(group_id) AS group_ids, ${PROJECTS} AS projects, ${own} AS own`;
+    for (let hasMore = true; hasMore && !this.#isClosed; ) {
       const select = sql`${coveredTraces(deletion, columns, atMs)} LIMIT ${STEP_TRACES}`;
       const traces = await this.#db.rows<CoveredTrace>(select);
-      if (traces.length === 0) return;
-      const whole = traces.filter(({ own }) => own.length === 0);
-      if (whole.length > 0) await this.#delete(tenant, whole, this.nowUs);
-      await this.#deleteRuns(
-        tenant,
-        traces.flatMap(({ own }) => own),
-      );
+      // Traces that arrive meanwhile may be covered too, so there might always be some.
+      hasMore = traces.length === STEP_TRACES;
+      if (project !== undefined) await this.#deleteRuns(tenant, traces);
+      else if (traces.length > 0) await this.#delete(tenant, traces, this.nowUs);
     }
   }
 
-  /** Inserts tombstones of runs, and derives their traces again. */
-  async #deleteRuns(tenant: string, runs: readonly (readonly [group_id: string, id: string])[]): Promise<void> {
+  /** Inserts tombstones of runs, hides their rows, and derives their traces again. */
+  async #deleteRuns(tenant: string, traces: readonly CoveredTrace[]): Promise<void> {
+    const runs = traces.flatMap(({ own }) => own);
     if (runs.length === 0) return;
     const receivedUs = this.nowUs;
     const row = {
@@ -197,6 +196,8 @@ export class ClickHouseDeletions {
       'messages',
       runs.map(([group_id, id]) => ({ ...row, group_id, id })),
     );
+    await this.#hide(tenant, receivedUs, sql`id IN (${uuids(runs.map(([, id]) => id))})`);
+    await this.#changes.add(tenant, traces);
     await this.#derive([...new Set(runs.map(([group_id]) => group_id))].map((group_id) => ({ tenant, group_id })));
   }
 
@@ -213,38 +214,42 @@ export class ClickHouseDeletions {
       'messages',
       groups.map((group_id) => ({ tenant, day, group_id, id: group_id, kind, received_us: receivedUs, fields: '{}' })),
     );
-    const [seenUs, ids] = [integer(receivedUs), uuids(traces.map(({ id }) => id))];
+    await this.#hide(tenant, receivedUs, sql`trace IN (${uuids(traces.map(({ id }) => id))})`);
+    await this.#changes.add(tenant, traces);
+  }
+
+  async #hide(tenant: string, receivedUs: number, rows: Sql): Promise<void> {
+    const seenUs = integer(receivedUs);
     await this.#db.command(
       sql`INSERT INTO runs
         SELECT * REPLACE (1 AS is_deleted, ${seenUs} AS seen_us, greatest(version + 1, ${versionAfter(seenUs)}) AS version)
-        FROM runs FINAL WHERE tenant = ${string(tenant)} AND trace IN (${ids})`,
+        FROM runs FINAL WHERE tenant = ${string(tenant)} AND ${rows}`,
     );
-    await this.#changes.add(tenant, traces);
   }
 }
 
 /** See `DeletionStore.removable`. Counts the runs that lists show. */
 export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<RunCounts> {
-  const { tenant, project } = deletion;
-  const own = insideOf(tenant, { projects: project === undefined ? [] : [project] });
   const select = sql`SELECT count() AS traces, sum(runs) AS runs
-    FROM (${coveredTraces(deletion, sql`countIf(${own}) AS runs`)})`;
+    FROM (${coveredTraces(deletion, sql`countIf(${ownRuns(deletion)}) AS runs`)})`;
   const [found] = await db.rows<RunCounts>(select);
   return { runs: Number(found?.runs ?? 0), traces: Number(found?.traces ?? 0) };
 }
 
-/** SQL for the groups and ids of a trace's runs in the project of a deletion, or none if it has no others. */
-function ownRuns({ tenant, project = '' }: Deletion): Sql {
-  const isOwn = insideOf(tenant, { projects: [project] });
-  return sql`if(countIf(NOT (${isOwn})) = 0, [], groupArrayIf((group_id, stored.id), ${isOwn}))`;
+/** Returns a condition for the runs that a deletion deletes: with a project, those in it that were received before `atMs`. */
+function ownRuns({ tenant, project }: Deletion, atMs?: number): Sql {
+  const isBefore = project === undefined || atMs === undefined ? [] : [sql`n < ${integer(atMs * 1_000)}`];
+  return all([insideOf(tenant, { projects: project === undefined ? [] : [project] }), ...isBefore]);
 }
 
 /**
  * Selects columns of the traces with runs that a deletion covers, as lists show them: those that were received before
  * `atMs`, or all.
  */
-function coveredTraces({ tenant, project, target: { kind, id } }: Deletion, columns: Sql, atMs?: number): Sql {
-  const own = insideOf(tenant, { projects: project === undefined ? [] : [project] });
+function coveredTraces(deletion: Deletion, columns: Sql, atMs?: number): Sql {
+  const { tenant, project, target } = deletion;
+  const { kind, id } = target;
+  const own = ownRuns(deletion, atMs);
   const beforeUs = atMs === undefined ? [] : [integer(atMs * 1_000)];
   const ofTarget = (): Sql[] => {
     if (kind === 'trace') return [ofMeantTraces(tenant, [id])];

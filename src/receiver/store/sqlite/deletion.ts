@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { decideTraces, type Identity } from '../../domain/identity.ts';
 import type { RunCounts } from '../../domain/query/query.ts';
 import { type Deletion, Tombstones } from '../../domain/retention/deletion.ts';
@@ -7,12 +6,21 @@ import type { ChangedTrace } from '../subscribers.ts';
 import { idText, type SqliteConnection } from './file/database.ts';
 import type { TracePlacement } from './placement.ts';
 import { type Condition, isKept, ofProject, ofTraces } from './reads/lists.ts';
-import { forgetNames, type StoredTrace } from './reads/stored-trace.ts';
-import { keepName, keepNames, keepTraceNames, limitNames, NameKind } from './removed-names.ts';
+import type { StoredTrace } from './reads/stored-trace.ts';
+import {
+  forgetNames,
+  freeNames,
+  HiddenKind,
+  keepName,
+  keepNames,
+  keepTraceNames,
+  limitNames,
+  NameKind,
+} from './removed-names.ts';
 import { type ProjectColumns, projectNamesIn, type RunRow, SHOWN_ID } from './run-row.ts';
 import { deleteRun } from './sqlite-run.ts';
 
-/** Maximum number of traces that a deletion reports at once. The others are reported when their runs are deleted. */
+/** Maximum number of hidden traces that a deletion reports at once. The others are reported when their runs are deleted. */
 const REPORTED_TRACES_MAX = 1_000;
 
 /** Counts the runs that a deletion covers now. With a project, those are runs of this project. */
@@ -68,8 +76,8 @@ function ownRuns(connection: SqliteConnection, tenant: number, { project }: Dele
 }
 
 /**
- * Deletes by request what is stored now. Hides whole traces, whose runs are deleted later, see `purgeTrace`. Of a trace with
- * runs outside the project of the deletion, deletes the runs in the project. Returns the traces for listeners.
+ * Deletes by request what is stored now. Hides traces, whose runs are deleted later, see `purgeTrace`. Of a trace with runs
+ * outside the project of the deletion, deletes the runs in the project. Returns the hidden traces for listeners.
  */
 export function remove(
   connection: SqliteConnection,
@@ -89,8 +97,9 @@ export function remove(
     const ofShared = `SELECT * FROM runs WHERE trace IN (${COVERED} WHERE ${isShared}) AND (${own.sql})`;
     placement.deleteRuns(connection.all<RunRow>(ofShared, ...own.params, ...own.params));
     connection.run(`DELETE FROM covered WHERE ${isShared}`, ...own.params);
+    connection.run(KEEP_COVERED_RUNS, NameKind.RUN);
   }
-  connection.run('INSERT INTO hidden SELECT trace, 0 FROM covered');
+  connection.run(HIDE_COVERED, own === undefined ? HiddenKind.REQUESTED : HiddenKind.RUNS);
   const { target } = deletion;
   // Nothing of the trace has arrived yet.
   if (counts.traces === 0 && target.kind === 'trace' && own === undefined) {
@@ -110,16 +119,15 @@ function changedTrace(connection: SqliteConnection, trace: number): ChangedTrace
 export interface HiddenTrace {
   readonly trace: number;
   readonly tenant: string;
-  /** 1 if the trace is deleted to stay within the limits, and 0 if by request. */
-  readonly is_evicted: number;
+  /** See `HiddenKind`. */
+  readonly kind: number;
 }
 
 /** Hides a trace that is deleted to stay within the limits. Messages with its names create a new trace. */
 export function evict(connection: SqliteConnection, trace: number): ChangedTrace {
   const changed = changedTrace(connection, trace);
-  forgetNames(connection, trace);
-  connection.run('UPDATE traces SET id = ? WHERE n = ?', randomBytes(16), trace);
-  connection.run('INSERT INTO hidden VALUES (?, 1)', trace);
+  freeNames(connection, trace);
+  connection.run('INSERT INTO hidden VALUES (?, ?)', trace, HiddenKind.EVICTED);
   return changed;
 }
 
@@ -129,15 +137,15 @@ export function evict(connection: SqliteConnection, trace: number): ChangedTrace
  */
 export function purgeTrace(
   connection: SqliteConnection,
-  { trace, is_evicted }: HiddenTrace,
+  { trace, kind }: HiddenTrace,
   limit: number,
 ): ChangedTrace | undefined {
   const rows = connection.all<{ n: number }>('SELECT n FROM runs WHERE trace = ? LIMIT ?', trace, limit);
   const changed = rows.length < limit ? changedTrace(connection, trace) : undefined;
-  if (is_evicted === 0) keepNames(connection, rows, NameKind.UNNAMED_RUN);
+  if (kind === HiddenKind.REQUESTED) keepNames(connection, rows, NameKind.OF_TRACE);
   for (const { n } of rows) deleteRun(connection, n);
   if (changed === undefined) return undefined;
-  if (is_evicted === 0) keepTraceNames(connection, trace);
+  if (kind === HiddenKind.REQUESTED) keepTraceNames(connection, trace);
   forgetNames(connection, trace);
   connection.run('DELETE FROM traces WHERE n = ?', trace);
   connection.run('DELETE FROM hidden WHERE trace = ?', trace);
@@ -163,11 +171,11 @@ export function storedTraces(
   const json = JSON.stringify([...new Set(ids)]);
   for (const { id, kind } of connection.all<{ id: Uint8Array; kind: number }>(REMOVED_AMONG, tenant, json)) {
     if (kind === NameKind.RUN) tombstones.single.add(idText(id));
-    else if (kind === NameKind.UNNAMED_RUN) tombstones.runs.add(idText(id));
+    else if (kind === NameKind.OF_TRACE) tombstones.runs.add(idText(id));
     else tombstones.traces.set(idText(id), kind === NameKind.NAMED);
   }
   const traces = tombstones.decideTraces(runs, names);
-  for (const id of tombstones.runs) keepName(connection, tenant, id, NameKind.UNNAMED_RUN);
+  for (const id of tombstones.runs) keepName(connection, tenant, id, NameKind.OF_TRACE);
   for (const [id, isNamed] of tombstones.traces)
     keepName(connection, tenant, id, isNamed ? NameKind.NAMED : NameKind.UNNAMED);
   limitNames(connection);
@@ -175,7 +183,10 @@ export function storedTraces(
 }
 
 const HAS_DELETED = `SELECT 1 WHERE EXISTS (SELECT 1 FROM removed)
-  OR EXISTS (SELECT 1 FROM hidden WHERE is_evicted = 0)`;
+  OR EXISTS (SELECT 1 FROM hidden WHERE kind = ${HiddenKind.REQUESTED})`;
+const KEEP_COVERED_RUNS = `INSERT OR IGNORE INTO removed (tenant, id, kind)
+  SELECT tenant, id, ? FROM runs WHERE trace IN (${COVERED})`;
+const HIDE_COVERED = 'INSERT INTO hidden SELECT trace, ? FROM covered';
 const SHOWN = `SELECT ${SHOWN_ID} AS id FROM traces WHERE n = ?`;
 const PROJECTS = 'SELECT DISTINCT project, session_id FROM runs WHERE trace = ?';
 

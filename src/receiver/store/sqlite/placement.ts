@@ -6,7 +6,7 @@ import type { ChangedTrace } from '../subscribers.ts';
 import { idBytes, idText, type SqliteConnection } from './file/database.ts';
 import { IS_WAITING } from './file/schema.ts';
 import { StoredTrace } from './reads/stored-trace.ts';
-import { keepNames, NameKind } from './removed-names.ts';
+import { freeNames, HiddenKind, keepNames, NameKind } from './removed-names.ts';
 import {
   COUNTS_ALONE,
   plainColumns,
@@ -45,7 +45,8 @@ export class TracePlacement implements TraceNames<StoredTrace> {
     // Most runs are new, and this query is faster.
     const stored = this.#connection.one<{ n: number }>(STORED, this.tenant, idBytes(id));
     const row = stored && runAt(this.#connection, stored.n);
-    if (row?.evicted === 1) {
+    if (row?.hidden === HiddenKind.RUNS) return undefined;
+    if (row?.hidden === HiddenKind.EVICTED) {
       // The trace is being deleted to stay within the limits, so the run is deleted now and counts as unknown. The next
       // message for the run creates it again.
       deleteRun(this.#connection, row.n);
@@ -98,6 +99,10 @@ export class TracePlacement implements TraceNames<StoredTrace> {
 
   #trace(n: number): StoredTrace | undefined {
     const trace = this.#traces.get(n) ?? StoredTrace.read(this.#connection, n);
+    if (trace?.hidden === HiddenKind.RUNS) {
+      freeNames(this.#connection, n);
+      return undefined;
+    }
     if (trace !== undefined) this.#traces.set(n, trace);
     return trace;
   }

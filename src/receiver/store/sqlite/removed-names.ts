@@ -1,11 +1,22 @@
+import { randomBytes } from 'node:crypto';
 import { idBytes, type SqliteConnection } from './file/database.ts';
 
 /**
- * What a name in the table `removed` was: the id of a run without a `trace_id` in a deleted trace, a name of a deleted
- * trace, the id of a deleted trace without a `trace_id`, and the id of a run that was deleted from a trace that stays.
+ * Why a trace is in the table `hidden`: by request, to stay within the limits, or because a key that is limited to a project
+ * has deleted all its runs. Only messages for a trace that was deleted by request are ignored.
  */
-export const NameKind: Readonly<Record<'UNNAMED_RUN' | 'NAMED' | 'UNNAMED' | 'RUN', number>> = {
-  UNNAMED_RUN: 1,
+export const HiddenKind: Readonly<Record<'REQUESTED' | 'EVICTED' | 'RUNS', number>> = {
+  REQUESTED: 0,
+  EVICTED: 1,
+  RUNS: 2,
+};
+
+/**
+ * What a name in the table `removed` was: the id of a run in a deleted trace, a name of a deleted trace, the id of a deleted
+ * trace without a `trace_id`, and the id of a run that was deleted alone.
+ */
+export const NameKind: Readonly<Record<'OF_TRACE' | 'NAMED' | 'UNNAMED' | 'RUN', number>> = {
+  OF_TRACE: 1,
   NAMED: 2,
   UNNAMED: 3,
   RUN: 4,
@@ -22,7 +33,7 @@ export function keepTraceNames(connection: SqliteConnection, trace: number): voi
 
 /** Keeps the ids of runs that are deleted, so that later messages for them are ignored. */
 export function keepNames(connection: SqliteConnection, runs: readonly { readonly n: number }[], kind: number): void {
-  connection.run(KEEP_RUNS, kind, JSON.stringify(runs.map(({ n }) => n)), kind);
+  connection.run(KEEP_RUNS, kind, JSON.stringify(runs.map(({ n }) => n)));
   limitNames(connection);
 }
 
@@ -31,9 +42,19 @@ export function limitNames(connection: SqliteConnection): void {
   connection.run('DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - 2000000');
 }
 
+export function forgetNames(connection: SqliteConnection, trace: number): void {
+  connection.run('DELETE FROM trace_names WHERE trace = ?', trace);
+}
+
+/** Takes the names from a hidden trace, so that the next message with one of them creates a new trace. */
+export function freeNames(connection: SqliteConnection, trace: number): void {
+  forgetNames(connection, trace);
+  connection.run('UPDATE traces SET id = ? WHERE n = ?', randomBytes(16), trace);
+}
+
 const KEEP_NAME = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, ?)';
 const KEEP_RUNS = `INSERT OR IGNORE INTO removed (tenant, id, kind)
-  SELECT tenant, id, ? FROM runs WHERE n IN (SELECT value FROM json_each(?)) AND (is_named = 0 OR ? = ${NameKind.RUN})`;
+  SELECT tenant, id, ? FROM runs WHERE n IN (SELECT value FROM json_each(?))`;
 const KEEP_TRACE_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind)
   SELECT tenant, id, iif(is_named, ${NameKind.NAMED}, ${NameKind.UNNAMED}) FROM traces WHERE n = ?
   UNION ALL SELECT tenant, id, ${NameKind.NAMED} FROM trace_names WHERE trace = ?`;

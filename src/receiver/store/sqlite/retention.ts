@@ -4,6 +4,7 @@ import type { RetentionTime } from '../../domain/retention/retention-time.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import { evict, type HiddenTrace, purgeTrace } from './deletion.ts';
 import type { SqliteConnection } from './file/database.ts';
+import { HiddenKind } from './removed-names.ts';
 
 export interface Retention extends Ages {
   readonly maxBytes: number;
@@ -71,7 +72,7 @@ export class SqliteRetention {
 
   /** Whether traces are due, other than those that are deleted by request. */
   get isUrgent(): boolean {
-    const isRemoving = this.#hidden()?.is_evicted === 0;
+    const isRemoving = this.#hidden()?.kind === HiddenKind.REQUESTED;
     return isRemoving ? this.#expired || this.#usedBytes() > this.#limits.maxBytes : this.isDue;
   }
 
@@ -100,14 +101,15 @@ export class SqliteRetention {
         continue;
       }
       const changed = purgeTrace(this.#connection, hidden, STEP_RUNS);
-      if (changed !== undefined && hidden.is_evicted === 0) removed.push({ ...changed, tenant: hidden.tenant });
+      if (changed !== undefined && hidden.kind !== HiddenKind.EVICTED)
+        removed.push({ ...changed, tenant: hidden.tenant });
     } while (performance.now() < untilMs);
     return { evicted, removed };
   }
 
   /** Whether runs that a call of `remove` selected are still being deleted. */
   get isRemoving(): boolean {
-    return this.#connection.one('SELECT 1 FROM hidden WHERE is_evicted = 0 LIMIT 1') !== undefined;
+    return this.#connection.one(`SELECT 1 FROM hidden WHERE kind <> ${HiddenKind.EVICTED} LIMIT 1`) !== undefined;
   }
 
   get isLoose(): boolean {
@@ -197,7 +199,7 @@ export class SqliteRetentionTime {
 
 const FORGET_REMOVED = `DELETE FROM removed WHERE n IN (
   SELECT n FROM (SELECT n, removed_s FROM removed ORDER BY n LIMIT 10000) WHERE removed_s * 1000 < ?)`;
-const HIDDEN = `SELECT hidden.trace AS trace, is_evicted, tenants.name AS tenant
+const HIDDEN = `SELECT hidden.trace AS trace, hidden.kind AS kind, tenants.name AS tenant
   FROM hidden CROSS JOIN traces ON traces.n = hidden.trace JOIN tenants ON tenants.n = traces.tenant LIMIT 1`;
 const OLDEST = `SELECT traces.n AS n, changed_ms, tenants.name AS tenant
   FROM traces INDEXED BY traces_by_seq JOIN tenants ON tenants.n = tenant ORDER BY seq LIMIT 1`;

@@ -187,8 +187,8 @@ function isExact(text: string): boolean {
 /** A run as selected by `SELECT_RUNS`. `fields`, `facts` and `ages` are JSON texts. */
 export type SelectedRun = RunRow & {
   readonly trace_id: Uint8Array;
-  /** Null unless the trace is being deleted, see `HiddenTrace`. */
-  readonly evicted: number | null;
+  /** See `HiddenKind`. Null unless the trace is being deleted. */
+  readonly hidden: number | null;
   readonly fields: string;
   readonly facts: string | null;
   readonly ages: string;
@@ -201,7 +201,7 @@ export const IS_TOP: string = `(parent IS NULL AND waits_for IS NULL OR flags & 
 export const SHOWN_ID: string = `coalesce((SELECT roots.id FROM runs AS roots
     WHERE traces.is_named = 0 AND roots.n = traces.root AND ${IS_TOP}), traces.id)`;
 
-export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, ages, ${SHOWN_ID} AS trace_id, is_evicted AS evicted
+export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, ages, ${SHOWN_ID} AS trace_id, hidden.kind AS hidden
   FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace
     LEFT JOIN hidden ON hidden.trace = runs.trace`;
 

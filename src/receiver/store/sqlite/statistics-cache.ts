@@ -18,7 +18,7 @@ export class StatisticsCache {
     this.#keptMs = keptMs;
   }
 
-  /** Returns a kept answer, or else that of `read`. Reads again if `clear` was called meanwhile. */
+  /** Returns a kept answer, or else that of `read`. Reads once more if `clear` was called meanwhile. */
   async read(scope: Scope, query: Parsed<StatisticsQuery>, read: () => Promise<Statistics>): Promise<Statistics> {
     const { tenant, project } = scope;
     const key = JSON.stringify([tenant, project, query], keyPart);
@@ -26,7 +26,8 @@ export class StatisticsCache {
     if (kept !== undefined && performance.now() - kept.atMs < this.#keptMs) return structuredClone(kept.answer);
     const [deletions, atMs] = [this.#deletions.get(tenant), performance.now()];
     const answer = await read();
-    if (this.#deletions.get(tenant) !== deletions) return this.read(scope, query, read);
+    // What is deleted during the second read too may be in the answer, which is not kept.
+    if (this.#deletions.get(tenant) !== deletions) return structuredClone(await read());
     if (this.#answers.size >= ANSWERS_MAX) this.#answers.clear();
     this.#answers.set(key, { answer, atMs });
     return structuredClone(answer);

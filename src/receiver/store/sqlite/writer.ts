@@ -90,8 +90,8 @@ export class SqliteWriter {
   remove(deletion: Deletion): { counts: RunCounts; change: TenantChange } {
     const placement = this.#placement(deletion.tenant);
     const { counts, traces } = remove(this.#connection, deletion, placement);
-    this.#finish(deletion.tenant, placement);
-    return { counts, change: { tenant: deletion.tenant, traces } };
+    const change = this.#finish(deletion.tenant, placement);
+    return { counts, change: { ...change, traces: [...traces, ...change.traces] } };
   }
 
   #tenant(name: string): number {

@@ -146,8 +146,8 @@ export const SCHEMA: string = `
   CREATE INDEX feedback_by_trace ON feedback (trace);
   CREATE INDEX feedback_by_id ON feedback (id);
 
-  -- The traces whose runs are being deleted, see HiddenTrace. No query returns them.
-  CREATE TABLE hidden (trace INTEGER PRIMARY KEY, is_evicted INTEGER NOT NULL);
+  -- The traces whose runs are being deleted, see HiddenKind. No query returns them.
+  CREATE TABLE hidden (trace INTEGER PRIMARY KEY, kind INTEGER NOT NULL);
 
   -- The names of what was deleted by request. Messages for it are ignored. See NameKind.
   CREATE TABLE removed (

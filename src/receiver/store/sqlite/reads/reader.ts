@@ -125,7 +125,7 @@ export class SqliteReader {
     return keys.flatMap(([n, order]) => {
       this.#check();
       const row = runAt(this.#connection, n);
-      if (row === undefined || row.evicted !== null) return [];
+      if (row === undefined || row.hidden !== null) return [];
       const record = {
         ...rowFields(row),
         id: idText(row.id),
@@ -378,9 +378,9 @@ const WITHOUT_INDEX: readonly string[] = [
   ...['name', 'type', 'outcome', 'latency', 'tokens', 'cost', 'cached', 'root', 'internal'],
 ];
 
-const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL AND is_evicted IS NULL`;
+const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL AND hidden.kind IS NULL`;
 /** `UNION` because SQLite uses no index for `OR`. */
-const MERGED = `${SELECT_RUNS} WHERE is_evicted IS NULL AND runs.n IN (
+const MERGED = `${SELECT_RUNS} WHERE hidden.kind IS NULL AND runs.n IN (
   SELECT runs.n FROM json_each(?2) AS ids CROSS JOIN runs ON runs.tenant = ?1 AND runs.id = unhex(ids.value)
   UNION SELECT runs.n FROM json_each(?3) AS spans CROSS JOIN runs ON runs.tenant = ?1 AND runs.span = unhex(spans.value))`;
 /** `CROSS JOIN` looks up each id. Otherwise, SQLite may scan all runs of the tenant. */

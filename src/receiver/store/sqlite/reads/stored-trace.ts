@@ -1,9 +1,10 @@
 import { isCallType } from '../../../../run/calls/same-call.ts';
 import type { KnownTrace } from '../../../domain/identity.ts';
 import type { TraceOutcome } from '../../../domain/run-view.ts';
-import { decidedTrace, outcomeOf, RunFlag } from '../../../domain/trace/trace-summary.ts';
+import { decidedTrace, has, outcomeOf, RunFlag } from '../../../domain/trace/trace-summary.ts';
 import type { ChangedTrace } from '../../subscribers.ts';
 import { idBytes, idText, type SqliteConnection, type SqlValue } from '../file/database.ts';
+import { forgetNames, HiddenKind } from '../removed-names.ts';
 import {
   evidenceIn,
   type ProjectColumns,
@@ -32,8 +33,8 @@ type TraceRow = FiguresRow & {
   readonly sources: string;
   /** `OwnFigures` if runs in several projects are in the trace. */
   readonly own: string | null;
-  /** See `HiddenTrace`. */
-  readonly evicted: number | null;
+  /** See `HiddenKind`. Null unless the trace is being deleted. */
+  readonly hidden: number | null;
 };
 
 /** A trace that is being changed. */
@@ -89,7 +90,11 @@ export class StoredTrace implements KnownTrace {
 
   /** Whether the trace is being deleted by request. */
   get isHidden(): boolean {
-    return this.#row.evicted === 0;
+    return this.hidden === HiddenKind.REQUESTED;
+  }
+
+  get hidden(): number | null {
+    return this.#row.hidden;
   }
 
   /** The key of the run that is the root in the table. */
@@ -184,8 +189,7 @@ export class StoredTrace implements KnownTrace {
     const { project } = rootRow;
     const root = new SummarizedRow(rootRow);
     const rows = new Map([rootRow, ...this.#written].map((row) => [row.n, new SummarizedRow(row)]));
-    const hasOthers = this.#isMoved || this.#written.some((row) => isVisible(row) && row.project !== project);
-    if ((this.#own !== undefined || hasOthers) && this.#own?.project !== project) {
+    if ((this.#own !== undefined || this.#hasOthers(rootRow)) && this.#own?.project !== project) {
       this.#own = StoredFigures.of(project ?? '');
     }
     const all = this.#figures.decide(connection, this.n, rows);
@@ -196,17 +200,26 @@ export class StoredTrace implements KnownTrace {
     return { is_root: 1, outcome, thread: thread?.row.thread ?? null, user: user?.row.user ?? null, ownOutcome };
   }
 
+  /** Finds the root by the rule of `AssembledTrace`, which for most traces needs only an index. */
   #findRoot(connection: SqliteConnection): RunRow | undefined {
     const id = idBytes(this.id);
     const written = this.#written.findLast((row) => isVisible(row) && Buffer.compare(row.id, id) === 0);
     const own = written ?? connection.one<RunRow>(OWN_ROOT, this.n, this.#row.tenant, id);
-    const top = own ?? connection.one<RunRow>(TOP_ROOT, this.n);
-    if (top === undefined) return connection.one(FIRST_ROOT, this.n) ?? connection.one(ANY_ROOT, this.n);
-    // The rule for limited keys is that of `AssembledTrace`.
-    if (!isLimited(top)) return top;
-    const received = connection.one<RunRow>(RECEIVED_TOP, this.n) ?? top;
-    const { project } = isLimited(received) && top.n < received.n ? top : received;
-    return project === top.project ? top : connection.one(TOP_OF_PROJECT, this.n, project);
+    const root =
+      own ??
+      connection.one<RunRow>(TOP_ROOT, this.n) ??
+      connection.one<RunRow>(FIRST_ROOT, this.n) ??
+      connection.one<RunRow>(ANY_ROOT, this.n);
+    if (root === undefined || !has({ flags: root.flags ?? 0 }, RunFlag.LIMITED)) return root;
+    const before = root.n === this.#row.root ? root : connection.one<RunRow>(RUN, this.#row.root);
+    const isShared = this.#own !== undefined || this.#hasOthers(root) || (before ?? root).project !== root.project;
+    const first = isShared ? connection.one<RunRow>(FIRST_RECEIVED, this.n) : root;
+    return first?.project === root.project ? root : connection.one(ROOT_IN_PROJECT, this.n, first?.project ?? null, id);
+  }
+
+  /** Returns whether a run in another project may have been added. */
+  #hasOthers({ project }: RunRow): boolean {
+    return this.#isMoved || this.#written.some((row) => isVisible(row) && row.project !== project);
   }
 
   /** Returns the id with which answers show the trace if a run is its root. */
@@ -220,33 +233,28 @@ export class StoredTrace implements KnownTrace {
   }
 }
 
-function isLimited({ flags }: RunRow): boolean {
-  return ((flags ?? 0) & RunFlag.LIMITED) !== 0;
-}
-
 function isShown(row: RunRow, { is_root, outcome, thread, user }: RootColumns): boolean {
   return row.is_root === is_root && row.outcome === outcome && row.thread === thread && row.user === user;
 }
 
-export function forgetNames(connection: SqliteConnection, trace: number): void {
-  connection.run('DELETE FROM trace_names WHERE trace = ?', trace);
-}
-
 type SetRoot = (n: number | null | undefined, trace: number, shown: RootColumns | undefined) => void;
 
-const NEW_TRACE = { root: null, evicted: null, own: null, ...NO_FIGURES, sources: '[]' };
+const NEW_TRACE = { root: null, hidden: null, own: null, ...NO_FIGURES, sources: '[]' };
 const INSERT_TRACE = `INSERT INTO traces (tenant, id, is_named, seq, changed_ms, runs, pending, errors, model_calls)
   VALUES (?, ?, ?, 0, 0, 0, 0, 0, 0)`;
 const UPDATED = ['seq', 'changed_ms', 'root', 'sources', 'own', ...FIGURES];
 const UPDATE_TRACE = `UPDATE traces SET ${UPDATED.map((column) => `${column} = ?`).join(', ')} WHERE n = ?`;
-const TRACE = `SELECT traces.*, (SELECT is_evicted FROM hidden WHERE trace = traces.n) AS evicted
+const TRACE = `SELECT traces.*, (SELECT kind FROM hidden WHERE trace = traces.n) AS hidden
   FROM traces WHERE n = ?`;
 const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
 const OWN_ROOT = `${FIRST.replace('trace', '+trace')} AND tenant = ? AND id = ?`;
-const TOP = `${FIRST} AND parent IS NULL AND waits_for IS NULL`;
-const TOP_ROOT = `${TOP} ORDER BY start_us, n LIMIT 1`;
-const IS_LIMITED = `flags & ${RunFlag.LIMITED}`;
-const RECEIVED_TOP = `${TOP} ORDER BY ${IS_LIMITED}, n LIMIT 1`;
-const TOP_OF_PROJECT = `${TOP} AND (NOT (${IS_LIMITED}) OR project = ?) ORDER BY start_us, n LIMIT 1`;
+const IS_TOP_RUN = 'parent IS NULL AND waits_for IS NULL';
+const TOP_ROOT = `${FIRST} AND ${IS_TOP_RUN} ORDER BY start_us, n LIMIT 1`;
 const FIRST_ROOT = `${FIRST} AND flags & ${RunFlag.INTERNAL} = 0 ORDER BY start_us, n LIMIT 1`;
 const ANY_ROOT = `${FIRST} ORDER BY start_us, n LIMIT 1`;
+const IS_LIMITED = `flags & ${RunFlag.LIMITED}`;
+const FIRST_RECEIVED = `${FIRST} AND NOT EXISTS (SELECT 1 FROM runs AS parents
+    WHERE parents.tenant = runs.tenant AND parents.id = runs.parent AND parents.trace = runs.trace)
+  ORDER BY ${IS_LIMITED}, n LIMIT 1`;
+const ROOT_IN_PROJECT = `${FIRST} AND (NOT ${IS_LIMITED} OR project = ?)
+  ORDER BY id = ? DESC, (${IS_TOP_RUN}) DESC, flags & ${RunFlag.INTERNAL}, start_us, n LIMIT 1`;
