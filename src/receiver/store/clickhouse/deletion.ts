@@ -175,44 +175,34 @@ export class ClickHouseDeletions {
       if (traces.length === 0) return;
       const whole = traces.filter(({ own }) => own.length === 0);
       if (whole.length > 0) await this.#delete(tenant, whole, this.nowUs);
-      await this.#deleteRuns(
-        tenant,
-        traces.flatMap(({ own }) => own),
-      );
+      const runs = traces.flatMap(({ own }) => own);
+      if (runs.length === 0) continue;
+      await this.#insertTombstones(tenant, RUN_TOMBSTONE, this.nowUs, runs);
+      await this.#derive([...new Set(runs.map(([group_id]) => group_id))].map((group_id) => ({ tenant, group_id })));
     }
   }
 
-  /** Inserts tombstones of runs, and derives their traces again. */
-  async #deleteRuns(tenant: string, runs: readonly (readonly [group_id: string, id: string])[]): Promise<void> {
-    if (runs.length === 0) return;
-    const receivedUs = this.nowUs;
-    const row = {
-      tenant,
-      day: dayOfMs(receivedUs / 1_000),
-      kind: RUN_TOMBSTONE,
-      received_us: receivedUs,
-      fields: '{}',
-    };
-    await this.#db.insert(
-      'messages',
-      runs.map(([group_id, id]) => ({ ...row, group_id, id })),
-    );
-    await this.#derive([...new Set(runs.map(([group_id]) => group_id))].map((group_id) => ({ tenant, group_id })));
+  async #insertTombstones(
+    tenant: string,
+    kind: number,
+    receivedUs: number,
+    runs: readonly (readonly [group_id: string, id: string])[],
+  ): Promise<void> {
+    const row = { tenant, day: dayOfMs(receivedUs / 1_000), kind, received_us: receivedUs, fields: '{}' };
+    const rows = runs.map(([group_id, id]) => ({ ...row, group_id, id }));
+    await this.#db.insert('messages', rows);
   }
 
   /** Inserts tombstones. The names of a group find it when messages arrive later. Then hides the rows of the traces. */
   async #delete(tenant: string, traces: readonly DeletedTrace[], receivedUs: number): Promise<void> {
-    const [day, kind] = [dayOfMs(receivedUs / 1_000), TOMBSTONE];
     const found = traces.flatMap(({ group_ids }) => group_ids.map((group_id) => ({ tenant, group_id })));
     const wanted = new Set(found.map(({ group_id }) => group_id));
     // Of a trace that these groups have joined since they were found, only these are deleted.
     const groups = (await joinGroups(this.#db, receivedUs, found)).flatMap(({ group_id, members }) =>
       wanted.has(group_id) ? members : members.filter((member) => wanted.has(member)),
     );
-    await this.#db.insert(
-      'messages',
-      groups.map((group_id) => ({ tenant, day, group_id, id: group_id, kind, received_us: receivedUs, fields: '{}' })),
-    );
+    const named = groups.map((group_id) => [group_id, group_id] as const);
+    await this.#insertTombstones(tenant, TOMBSTONE, receivedUs, named);
     const [seenUs, ids] = [integer(receivedUs), uuids(traces.map(({ id }) => id))];
     await this.#db.command(
       sql`INSERT INTO runs
@@ -268,10 +258,11 @@ function coveredTraces({ tenant, project, target: { kind, id } }: Deletion, colu
  * the tombstones.
  */
 export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: number): Promise<void> {
-  const ofRuns = sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)} AND (tenant, group_id, id) IN
+  const early = sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)}`;
+  const ofRuns = sql`${early} AND (tenant, group_id, id) IN
     (SELECT tenant, group_id, id FROM messages WHERE kind = ${RUN_TOMBSTONE} AND day >= toDate(${string(sinceDay)}))`;
   await deleteMessages(db, ofRuns);
-  const removed = sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)} AND (tenant, toUInt128(group_id)) IN
+  const removed = sql`${early} AND (tenant, toUInt128(group_id)) IN
     (SELECT tenant, toUInt128(group_id) FROM messages WHERE kind = ${TOMBSTONE} AND day >= toDate(${string(sinceDay)}))`;
   const days = await db.rows<{ day: string }>(sql`SELECT DISTINCT day FROM messages WHERE ${removed}`);
   for (const { day } of days) {
@@ -281,17 +272,9 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: 
         sql`SELECT DISTINCT tenant, group_id FROM messages WHERE ${ofDay} LIMIT ${STEP_TRACES}`,
       );
       hasMore = groups.length === STEP_TRACES;
-      if (groups.length > 0) await deleteGroups(db, day, beforeUs, groups);
+      if (groups.length > 0) await deleteMessages(db, sql`${early} AND ${inGroups(groups)}`, day);
     }
   }
-}
-
-async function deleteGroups(db: ClickHouse, day: string, beforeUs: number, groups: readonly GroupKey[]): Promise<void> {
-  await deleteMessages(
-    db,
-    sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)} AND ${inGroups(groups)}`,
-    day,
-  );
 }
 
 /** Deletes messages, and what is stored of their runs. With a day, only messages in its partition. */
