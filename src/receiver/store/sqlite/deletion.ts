@@ -8,7 +8,7 @@ import { idText, type SqliteConnection } from './file/database.ts';
 import type { TracePlacement } from './placement.ts';
 import { type Condition, isKept, ofProject, ofTraces } from './reads/lists.ts';
 import { forgetNames, type StoredTrace } from './reads/stored-trace.ts';
-import { keepName, keepNames, keepTraceNames, limitNames, NameKind } from './removed-names.ts';
+import { KEEP_TRACE_NAMES, keepName, keepNames, limitNames, NameKind } from './removed-names.ts';
 import { type ProjectColumns, projectNamesIn, type RunRow, SHOWN_ID } from './run-row.ts';
 import { deleteRun } from './sqlite-run.ts';
 
@@ -22,11 +22,8 @@ export function countsIn(
   deletion: Deletion,
   ...conditions: readonly Condition[]
 ): RunCounts {
-  return counted(
-    connection,
-    coveredTraces(connection, tenant, deletion, conditions),
-    ownRuns(connection, tenant, deletion),
-  );
+  const covered = coveredTraces(connection, tenant, deletion, conditions);
+  return counted(connection, covered, ownRuns(connection, tenant, deletion));
 }
 
 /** Counts the runs of traces. With a condition, only runs that match it. */
@@ -137,7 +134,7 @@ export function purgeTrace(
   if (is_evicted === 0) keepNames(connection, rows, NameKind.UNNAMED_RUN);
   for (const { n } of rows) deleteRun(connection, n);
   if (changed === undefined) return undefined;
-  if (is_evicted === 0) keepTraceNames(connection, trace);
+  if (is_evicted === 0) connection.run(KEEP_TRACE_NAMES, trace, trace);
   forgetNames(connection, trace);
   connection.run('DELETE FROM traces WHERE n = ?', trace);
   connection.run('DELETE FROM hidden WHERE trace = ?', trace);
@@ -153,8 +150,7 @@ export function storedTraces(
   runs: ReadonlyMap<string, Identity>,
   names: TracePlacement,
 ): ReadonlyMap<string, StoredTrace> {
-  const hasDeleted = connection.one(HAS_DELETED) !== undefined;
-  if (!hasDeleted) return decideTraces(runs, names);
+  if (connection.one(HAS_DELETED) === undefined) return decideTraces(runs, names);
   const { tenant } = names;
   const tombstones = new Tombstones();
   const ids = [...runs].flatMap(([id, { traceId = id, otelTraceId = id, parentId = id }]) =>

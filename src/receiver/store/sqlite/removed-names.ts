@@ -15,11 +15,6 @@ export function keepName(connection: SqliteConnection, tenant: number, id: strin
   connection.run(KEEP_NAME, tenant, idBytes(id), kind);
 }
 
-/** Keeps the names of a trace, except the ids of its runs. */
-export function keepTraceNames(connection: SqliteConnection, trace: number): void {
-  connection.run(KEEP_TRACE_NAMES, trace, trace);
-}
-
 /** Keeps the ids of runs that are deleted, so that later messages for them are ignored. */
 export function keepNames(connection: SqliteConnection, runs: readonly { readonly n: number }[], kind: number): void {
   connection.run(KEEP_RUNS, kind, JSON.stringify(runs.map(({ n }) => n)), kind);
@@ -34,6 +29,7 @@ export function limitNames(connection: SqliteConnection): void {
 const KEEP_NAME = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, ?)';
 const KEEP_RUNS = `INSERT OR IGNORE INTO removed (tenant, id, kind)
   SELECT tenant, id, ? FROM runs WHERE n IN (SELECT value FROM json_each(?)) AND (is_named = 0 OR ? = ${NameKind.RUN})`;
-const KEEP_TRACE_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind)
+/** Keeps the names of a trace, except the ids of its runs. */
+export const KEEP_TRACE_NAMES: string = `INSERT OR IGNORE INTO removed (tenant, id, kind)
   SELECT tenant, id, iif(is_named, ${NameKind.NAMED}, ${NameKind.UNNAMED}) FROM traces WHERE n = ?
   UNION ALL SELECT tenant, id, ${NameKind.NAMED} FROM trace_names WHERE trace = ?`;
