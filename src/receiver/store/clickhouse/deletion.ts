@@ -71,9 +71,7 @@ export class ClickHouseDeletions {
     this.#changes = changes;
   }
 
-  /**
-   * Stores a deletion, and deletes its traces. Rejects if ClickHouse fails. Later calls of `refresh` then go on.
-   */
+  /** Stores a deletion, and deletes its traces. Rejects if ClickHouse fails. Later calls of `refresh` then go on. */
   async add(deletion: TimedDeletion): Promise<void> {
     await this.refresh();
     this.#limit.count([...this.#open.values(), ...this.#storing].map(({ tenant }) => tenant));
