@@ -134,7 +134,11 @@ const waitForTrace = tool({
         return { recorded: traceLine(found), notes: [`show_trace with id ${found.trace_id} shows its runs.`] };
       }
       const leftMs = endMs - monotonicNowMs();
-      if (leftMs <= 0) return { recorded: '', notes: [noneText(timeoutS, after)] };
+      if (leftMs <= 0) {
+        const since = after === undefined ? 'after this call' : `after the trace ${after}`;
+        const none = `No matching trace that started ${since} finished within ${timeoutS} seconds.`;
+        return { recorded: '', notes: [none] };
+      }
       await delay(Math.min(POLL_MS, leftMs), signal, true);
     }
   },
@@ -171,11 +175,6 @@ function rootOf(read: Read, id: string): Promise<RunOutline> {
 /** Filters are accurate only to the millisecond, in which other traces may start. */
 function startUs({ start_time }: RunOutline): number {
   return parseIsoTimestamp(start_time) ?? 0;
-}
-
-function noneText(timeoutS: number, after: string | undefined): string {
-  const since = after === undefined ? 'after this call' : `after the trace ${after}`;
-  return `No matching trace that started ${since} finished within ${timeoutS} seconds.`;
 }
 
 export function isFailed({ status, same_call_as }: RunOutline): boolean {

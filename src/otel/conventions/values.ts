@@ -73,11 +73,6 @@ export function jsonAs(mimeType: string): Read {
   return read;
 }
 
-/** Returns whether `read` accepts lists, and not only objects. */
-export function takesLists(read: Read): boolean {
-  return read !== jsonFields;
-}
-
 /** Returns whether `read` only parses JSON text for a span with these attributes. */
 export function isVerbatim(read: Read, attributes: Attributes): boolean {
   if (!verbatim.has(read)) return false;

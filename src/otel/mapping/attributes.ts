@@ -2,7 +2,7 @@ import { type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
 import { recordableKind } from '../../payload/text-scan.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { isMessageList } from '../conventions/model-messages.ts';
-import { type Attributes, isVerbatim, type Read, takesLists } from '../conventions/values.ts';
+import { type Attributes, isVerbatim, jsonFields, type Read } from '../conventions/values.ts';
 import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from '../conventions/vocabulary.ts';
 import type { NameFacts, Place, RowIndex } from './row-index.ts';
 
@@ -230,7 +230,7 @@ export class AttributeReader {
     const key = WHOLE_KEYS[group];
     const kind = recordableKind(text, group, key, this.#rules);
     if (kind === 'object') return text;
-    if (kind === undefined || !takesLists(read)) return undefined;
+    if (kind === undefined || read === jsonFields) return undefined;
     return `{"${kind === 'messages' ? kind : key}":${text}}`;
   }
 }

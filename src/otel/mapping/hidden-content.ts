@@ -6,7 +6,7 @@ import { setTimer } from '../../platform/timers.ts';
 import type { CapturePolicy } from '../../run/sink.ts';
 import type { Attributes } from '../conventions/values.ts';
 import { watchForEnd } from '../live/flushing.ts';
-import { carriesInputs, carriesOutputs, MESSAGE_FIELDS } from './message-events.ts';
+import { carries, MESSAGE_FIELDS } from './message-events.ts';
 import type { RowIndex } from './row-index.ts';
 
 /**
@@ -102,10 +102,8 @@ export class HiddenContent {
 const BOTH: Policy = { hideInputs: true, hideOutputs: true };
 
 function isPayload(name: string, { hideInputs, hideOutputs }: Policy, index: RowIndex): boolean {
-  return (
-    (hideInputs && (index.isPayload(name, 'inputs') || carriesInputs(name))) ||
-    (hideOutputs && (index.isPayload(name, 'outputs') || carriesOutputs(name)))
-  );
+  const isOf = (payload: 'inputs' | 'outputs'): boolean => index.isPayload(name, payload) || carries(name, payload);
+  return (hideInputs && isOf('inputs')) || (hideOutputs && isOf('outputs'));
 }
 
 function fieldsWhere(fields: Attributes = {}, isShown: (name: string, value: unknown) => boolean): Fields {

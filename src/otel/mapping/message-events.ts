@@ -83,13 +83,9 @@ export function isMessageEvent(name: string): boolean {
   return EVENTS.has(name);
 }
 
-/** Returns whether attributes of an event belong to the inputs, so that the event is hidden with them. */
-export function carriesInputs(name: string): boolean {
-  return INPUT_EVENTS.has(name) || name === CODEX_RESULT;
-}
-
-export function carriesOutputs(name: string): boolean {
-  return OUTPUT_EVENTS.has(name) || name === CODEX_RESULT;
+/** Returns whether attributes of an event belong to the inputs or outputs, so that the event is hidden with them. */
+export function carries(name: string, payload: 'inputs' | 'outputs'): boolean {
+  return (payload === 'inputs' ? INPUT_EVENTS : OUTPUT_EVENTS).has(name) || name === CODEX_RESULT;
 }
 
 /** Appends to existing lists, and keeps other existing values. Copies new lists, which may belong to the application. */

@@ -19,11 +19,11 @@ type SumKey = keyof Usage | 'unpriced_calls';
 export const SUM_KEYS: readonly SumKey[] = [...USAGE_KEYS, 'unpriced_calls'];
 
 /** Totals in the order of `SUM_KEYS`. */
-export type UsageSums = number[];
+type UsageSums = number[];
 export type StoredSums = Readonly<Record<SumKey, number>>;
 
 /** Returns what a run with this counted usage adds to totals. */
-export function usageSumsOf(usage: { readonly [Key in keyof Usage]?: number | null } | undefined): UsageSums {
+function usageSumsOf(usage: { readonly [Key in keyof Usage]?: number | null } | undefined): UsageSums {
   const isUnpriced = (usage?.total_tokens ?? 0) > 0 && (usage?.total_cost ?? null) === null;
   return [...USAGE_KEYS.map((key) => usage?.[key] ?? 0), +isUnpriced];
 }
@@ -32,8 +32,8 @@ export function sumsIn(row: StoredSums): UsageSums {
   return SUM_KEYS.map((key) => row[key]);
 }
 
-export function addUsage(to: UsageSums, sums: readonly number[], sign: 1 | -1): void {
-  for (let at = 0; at < to.length; at += 1) to[at] = (to[at] ?? 0) + sign * (sums[at] ?? 0);
+function addUsage(to: UsageSums, sums: readonly number[]): void {
+  for (let at = 0; at < to.length; at += 1) to[at] = (to[at] ?? 0) + (sums[at] ?? 0);
 }
 
 /** Totals that are counted for all runs, for root runs and for model calls. */
@@ -300,7 +300,7 @@ class FiguresTally {
     }
     if (modelCalls !== undefined) this.#modelCalls.add(modelCalls);
     this.#pending += pending;
-    addUsage(this.#usage, usage, 1);
+    addUsage(this.#usage, usage);
   }
 
   figures(): Figures {
@@ -323,7 +323,7 @@ class GroupTally extends FiguresTally {
     this.#buckets.set(index, bucket);
     bucket.runs += all.runs;
     bucket.errors += all.errors;
-    addUsage(bucket.usage, usage, 1);
+    addUsage(bucket.usage, usage);
   }
 
   addFeedback(key: string, { count, scores, sum }: FeedbackSums): void {

@@ -11,6 +11,7 @@ import { lagReport, RetentionTime } from '../../domain/retention/retention-time.
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
 import { type RevokedToken, type Store, StoreError, type StoreStatus } from '../store.ts';
+import type { ChangedTrace } from '../subscribers.ts';
 import { ClickHouseChanges } from './changes.ts';
 import { StoreClock } from './clock.ts';
 import { ClickHouse, sql } from './connection.ts';
@@ -40,7 +41,7 @@ import { statistics } from './reads/statistics.ts';
 import { threads } from './reads/threads.ts';
 import { ClickHouseRetentionTime, expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
-import { latestTimeUs, testWrite } from './sweep.ts';
+import { latestTimeUs } from './sweep.ts';
 import { MessageWriter } from './writer.ts';
 
 /** Options for a ClickHouse store. All receivers that share a database should use the same options. */
@@ -200,7 +201,7 @@ export class ClickHouseStore implements Store {
     if (operations.length > 0 && this.#derivation.isBehind) {
       throw new StoreError('busy', 'Queries are more than a minute behind the stored runs', BEHIND_RETRY_AFTER_S);
     }
-    if (operations.length === 0) await testWrite(this.#writing, this.#clock.nowUs());
+    if (operations.length === 0) await this.#writing.insert('times', [{ name: 'written', us: this.#clock.nowUs() }]);
     else await this.#writer.write(tenant, operations);
   }
 
@@ -244,14 +245,15 @@ export class ClickHouseStore implements Store {
   }
 
   async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
-    const trace = await insertFeedback(this.#db, scope, feedback, this.#clock.nowUs());
-    if (trace !== undefined) await this.#changes.add(scope.tenant, [trace]);
-    return trace !== undefined;
+    return this.#reportFeedback(scope, await insertFeedback(this.#db, scope, feedback, this.#clock.nowUs()));
   }
 
   async removeFeedback(scope: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
-    const trace = await removeFeedback(this.#db, scope, feedback);
-    if (trace !== undefined) await this.#changes.add(scope.tenant, [trace]);
+    return this.#reportFeedback(scope, await removeFeedback(this.#db, scope, feedback));
+  }
+
+  async #reportFeedback({ tenant }: Scope, trace: ChangedTrace | undefined): Promise<boolean> {
+    if (trace !== undefined) await this.#changes.add(tenant, [trace]);
     return trace !== undefined;
   }
 

@@ -185,17 +185,7 @@ export class ClickHouseDeletions {
     const runs = traces.flatMap(({ own }) => own);
     if (runs.length === 0) return;
     const receivedUs = this.nowUs;
-    const row = {
-      tenant,
-      day: dayOfMs(receivedUs / 1_000),
-      kind: RUN_TOMBSTONE,
-      received_us: receivedUs,
-      fields: '{}',
-    };
-    await this.#db.insert(
-      'messages',
-      runs.map(([group_id, id]) => ({ ...row, group_id, id })),
-    );
+    await this.#insertTombstones(tenant, RUN_TOMBSTONE, receivedUs, runs);
     await this.#hide(tenant, receivedUs, sql`id IN (${uuids(runs.map(([, id]) => id))})`);
     await this.#changes.add(tenant, traces);
     await this.#derive([...new Set(runs.map(([group_id]) => group_id))].map((group_id) => ({ tenant, group_id })));
@@ -203,19 +193,27 @@ export class ClickHouseDeletions {
 
   /** Inserts tombstones. The names of a group find it when messages arrive later. Then hides the rows of the traces. */
   async #delete(tenant: string, traces: readonly DeletedTrace[], receivedUs: number): Promise<void> {
-    const [day, kind] = [dayOfMs(receivedUs / 1_000), TOMBSTONE];
     const found = traces.flatMap(({ group_ids }) => group_ids.map((group_id) => ({ tenant, group_id })));
     const wanted = new Set(found.map(({ group_id }) => group_id));
     // Of a trace that these groups have joined since they were found, only these are deleted.
     const groups = (await joinGroups(this.#db, receivedUs, found)).flatMap(({ group_id, members }) =>
       wanted.has(group_id) ? members : members.filter((member) => wanted.has(member)),
     );
-    await this.#db.insert(
-      'messages',
-      groups.map((group_id) => ({ tenant, day, group_id, id: group_id, kind, received_us: receivedUs, fields: '{}' })),
-    );
+    const named = groups.map((group_id) => [group_id, group_id] as const);
+    await this.#insertTombstones(tenant, TOMBSTONE, receivedUs, named);
     await this.#hide(tenant, receivedUs, sql`trace IN (${uuids(traces.map(({ id }) => id))})`);
     await this.#changes.add(tenant, traces);
+  }
+
+  async #insertTombstones(
+    tenant: string,
+    kind: number,
+    receivedUs: number,
+    runs: readonly (readonly [group_id: string, id: string])[],
+  ): Promise<void> {
+    const row = { tenant, day: dayOfMs(receivedUs / 1_000), kind, received_us: receivedUs, fields: '{}' };
+    const rows = runs.map(([group_id, id]) => ({ ...row, group_id, id }));
+    await this.#db.insert('messages', rows);
   }
 
   async #hide(tenant: string, receivedUs: number, rows: Sql): Promise<void> {

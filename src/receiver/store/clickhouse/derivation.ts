@@ -266,7 +266,8 @@ export class Derivation {
       this.#leftWork ??= this.#deriveLeft().finally(() => {
         this.#leftWork = undefined;
       });
-      await this.#deriveDue();
+      const endMs = performance.now() + SWEEP_MS;
+      while (!this.#isClosed && performance.now() < endMs && (await this.#deriveSome(performance.now()))) {}
       await this.#sweep();
       this.#failures = 0;
     } catch (error) {
@@ -305,11 +306,6 @@ export class Derivation {
     if (positionUs - this.#storedUs < STORED_US) return;
     this.#storedUs = positionUs;
     await this.#db.insert('times', [{ name: 'swept', us: this.#storedUs }]);
-  }
-
-  async #deriveDue(): Promise<void> {
-    const endMs = performance.now() + SWEEP_MS;
-    while (!this.#isClosed && performance.now() < endMs && (await this.#deriveSome(performance.now()))) {}
   }
 
   /** Derives groups that are due. Returns false if no group was due. */

@@ -128,10 +128,8 @@ const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
 type GroupRow = MessageRow & GroupKey;
 
 export function inGroups(keys: readonly GroupKey[], column: 'group_id' | 'id' = 'group_id'): Sql {
-  return inKeys(
-    keys.map(({ tenant, group_id: id }) => ({ tenant, id })),
-    column,
-  );
+  const ids = keys.map(({ tenant, group_id: id }) => ({ tenant, id }));
+  return inKeys(ids, column);
 }
 
 export async function readRows(db: ClickHouse, where: Sql): Promise<GroupRow[]> {

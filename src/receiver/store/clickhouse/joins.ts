@@ -124,10 +124,8 @@ function topOf(joins: ReadonlyMap<string, Join>, tenant: string, group: string):
 
 /** Returns the joins of provisional groups to the groups of their parents, if these have arrived and are not deleted. */
 async function newJoins(db: ClickHouse, provisional: readonly GroupKey[]): Promise<Join[]> {
-  const heads = await readRuns(
-    db,
-    provisional.map((key) => ({ ...key, id: key.group_id })),
-  );
+  const first = provisional.map((key) => ({ ...key, id: key.group_id }));
+  const heads = await readRuns(db, first);
   const waiting = provisional.flatMap((key) => {
     const head = heads.get(groupKeyText(key));
     const parentId = head?.identity.parentId;
@@ -142,10 +140,8 @@ async function newJoins(db: ClickHouse, provisional: readonly GroupKey[]): Promi
     if (day === undefined || into === head.id || !isProvisional(head, { id: head.id, isNamed })) return [];
     return [{ ...one, into, day }];
   });
-  const parents = await readRuns(
-    db,
-    found.map(({ tenant, into, parentId }) => ({ tenant, group_id: into, id: parentId })),
-  );
+  const above = found.map(({ tenant, into, parentId }) => ({ tenant, group_id: into, id: parentId }));
+  const parents = await readRuns(db, above);
   return found.flatMap(({ tenant, group_id, head, parentId, into, day }) => {
     const projects = parents.get(tenant + parentId)?.projects;
     return projects !== undefined && mayJoin(head.fields, projects) ? [{ tenant, group_id, into, day }] : [];

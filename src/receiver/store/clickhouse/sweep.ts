@@ -48,10 +48,6 @@ export async function earlierPositionUs(db: ClickHouse, nowUs: number): Promise<
   return row?.us || nowUs - OTHERS_US;
 }
 
-export async function testWrite(db: ClickHouse, nowUs: number): Promise<void> {
-  await db.insert('times', [{ name: 'written', us: nowUs }]);
-}
-
 /** Returns a time in the table `times` in microseconds, or 0 if it is not stored. */
 export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention' | 'age'): Promise<number> {
   const [row] = await db.rows<{ us: number }>(sql`SELECT max(times.us) AS us FROM times WHERE name = ${string(name)}`);

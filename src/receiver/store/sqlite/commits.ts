@@ -96,25 +96,20 @@ export class SqliteCommits {
     });
   }
 
-  addFeedback({ tenant }: Scope, feedback: string): Promise<boolean> {
-    return this.#change(() => this.#writer.addFeedback(tenant, feedback));
-  }
+  readonly addFeedback = ({ tenant }: Scope, feedback: string): Promise<boolean> =>
+    this.#change(() => this.#writer.addFeedback(tenant, feedback));
 
-  removeFeedback({ tenant }: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
-    return this.#change(() => this.#writer.removeFeedback(tenant, feedback));
-  }
+  readonly removeFeedback = ({ tenant }: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> =>
+    this.#change(() => this.#writer.removeFeedback(tenant, feedback));
 
-  addTokenSecret(secret: TokenSecret): Promise<void> {
-    return this.#call(() => this.#writer.addTokenSecret(secret));
-  }
+  readonly addTokenSecret = (secret: TokenSecret): Promise<void> =>
+    this.#call(() => this.#writer.addTokenSecret(secret));
 
-  revokeTokens({ tenant }: Scope, id: string, revokedMs: number): Promise<void> {
-    return this.#call(() => this.#writer.revokeTokens(tenant, id, revokedMs));
-  }
+  readonly revokeTokens = ({ tenant }: Scope, id: string, revokedMs: number): Promise<void> =>
+    this.#call(() => this.#writer.revokeTokens(tenant, id, revokedMs));
 
-  useKey(id: string, usedMs: number): Promise<void> {
-    return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
-  }
+  readonly useKey = (id: string, usedMs: number): Promise<void> =>
+    this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
 
   /** Hides the traces of a deletion. Background steps delete their runs. */
   remove(deletion: Deletion): Promise<RunCounts> {
@@ -227,12 +222,9 @@ export class SqliteCommits {
     return hasWrites && this.#index.waiting <= DELETED_WORDS_MAX && !this.#retention.isUrgent && this.#retention.isDue;
   }
 
-  get #usualStepMs(): number {
-    return since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_STEP_MS : STEP_MS;
-  }
-
   #indexRuns(): void {
-    const stepMs = this.#index.waiting > UNINDEXED_MAX ? LATE_INDEX_MS : this.#usualStepMs;
+    const usualMs = since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_STEP_MS : STEP_MS;
+    const stepMs = this.#index.waiting > UNINDEXED_MAX ? LATE_INDEX_MS : usualMs;
     this.#inTransaction(() => this.#index.step(stepMs));
     this.#indexedAtMs = performance.now();
   }

@@ -97,7 +97,10 @@ export class SqliteRetention {
       if (hidden === undefined) {
         const due = this.#due();
         if (due.length === 0) break;
-        evicted.push(...due.map((trace) => this.#evict(trace)));
+        for (const { n, tenant } of due) {
+          const runs = this.#connection.number('SELECT count(*) FROM runs WHERE trace = ?', n);
+          evicted.push({ tenant, runs, ...evict(this.#connection, n) });
+        }
         continue;
       }
       const changed = purgeTrace(this.#connection, hidden, STEP_RUNS);
@@ -119,11 +122,6 @@ export class SqliteRetention {
   /** Releases free pages. Call `shrink` outside a transaction. */
   shrink(): void {
     this.#connection.exec(`PRAGMA incremental_vacuum(${STEP_PAGES})`);
-  }
-
-  #evict({ n, tenant }: OldestTrace): EvictedTrace {
-    const runs = this.#connection.number('SELECT count(*) FROM runs WHERE trace = ?', n);
-    return { tenant, runs, ...evict(this.#connection, n) };
   }
 
   /** Returns a trace whose deletion has begun. */
