@@ -486,15 +486,6 @@ const pages: StoreCase[] = [
     },
   },
   {
-    title: 'A list has the beginning of a large payload',
-    run: async (store) => {
-      await store.apply(SCOPE, [post(1, { inputs: { text: 'word '.repeat(1_000) } })]);
-      const { items } = await store.list(SCOPE, parsedQuery({}));
-      const [{ inputs_preview: preview = '' } = {}] = items;
-      equal([preview.startsWith('word word'), preview.length < 250], [true, true]);
-    },
-  },
-  {
     title: 'A run in a list has no more than is known of it',
     run: async (store) => {
       await store.apply(SCOPE, [post(1)]);

@@ -416,20 +416,6 @@ const statistics: StoreCase[] = [
       ]);
     },
   },
-  {
-    title: 'A patch after an hour replaces what the run added to statistics',
-    run: async (store) => {
-      await store.apply(SCOPE, [post(1), post(3_700, { ms: 10 }), post(7_300, { ms: 10 })]);
-      const usage = { outputs: { usage_metadata: { total_tokens: 3, total_cost: 0.5 } } };
-      const ended = patch(1, { end_time: second(2), name: 'b', error: 'Error: x', ...usage });
-      for (let times = 0; times < 3; times += 1) await store.apply(SCOPE, [ended]);
-      const { total, groups } = await statisticsOf(store);
-      matches(total, { runs: 3, pending: 0, errors: 1, usage: { total_tokens: 3, total_cost: 0.5 } });
-      const byName = new Map(groups.map(({ group, ...figures }) => [group, figures]));
-      matches(byName.get('b'), { runs: 1, errors: 1 });
-      equal(byName.has('run 1'), false);
-    },
-  },
 ];
 
 /** Returns the names of the groups, each followed by its number of runs. */
