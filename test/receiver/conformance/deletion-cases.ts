@@ -178,19 +178,4 @@ export const deletionCases: readonly StoreCase[] = [
       equal(await numbersOf(store), []);
     },
   },
-  {
-    title: 'Listeners receive the ids of traces from which runs are deleted',
-    run: async (store) => {
-      await fill(store);
-      const received: string[] = [];
-      const stop = store.subscribe(SCOPE, ({ traceIds, forgotten }) => {
-        equal(forgotten, undefined);
-        received.push(...traceIds);
-      });
-      await store.remove(SCOPE, { kind: 'thread', id: 't' });
-      // Earlier changes may be told late, because feedback is added to the totals of its trace in the background.
-      equal(received.includes(id(1)) && received.includes(id(5)), true);
-      stop();
-    },
-  },
 ];

@@ -440,7 +440,12 @@ const changes: StoreCase[] = [
     run: async (store) => {
       let received: string[] = [];
       const scopes = ['bank', id(900), 'default'].map((project) => ({ ...SCOPE, project }));
-      const stops = scopes.map((scope) => store.subscribe(scope, ({ traceIds }) => void received.push(...traceIds)));
+      const stops = scopes.map((scope) =>
+        store.subscribe(
+          scope,
+          ({ traceIds, forgotten }) => void received.push(...traceIds, ...(forgotten ? ['forgotten'] : [])),
+        ),
+      );
       const after = async (change: Promise<unknown>): Promise<number[]> => {
         await change;
         await outlined(store, 1);
