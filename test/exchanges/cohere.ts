@@ -1,5 +1,5 @@
 // https://docs.cohere.com/reference/chat and https://docs.cohere.com/reference/embed
-import { asked, called, type Exchange, exchangeOf, type Format, PIXEL, pieces, tokens } from './exchange.ts';
+import { asked, askedMessages, called, type Exchange, exchangeOf, type Format, pieces, tokens } from './exchange.ts';
 
 const content = (index: number, value: object) => ({ index, delta: { message: { content: value } } });
 const toolCall = (index: number, value: object) => ({ index, delta: { message: { tool_calls: value } } });
@@ -10,18 +10,7 @@ export const cohereChat: Format = {
   provider: 'cohere',
   body: {
     ...{ model: 'small', max_tokens: 9 },
-    messages: [
-      { role: 'system', content: 'Be kind.' },
-      {
-        role: 'user',
-        content: [
-          { type: 'text', text: 'See this.' },
-          { type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL}` } },
-        ],
-      },
-      { role: 'assistant', tool_calls: [called('call_1', 'find', '{"q":1}')] },
-      { role: 'tool', tool_call_id: 'call_1', content: '{"found":2}' },
-    ],
+    messages: askedMessages(),
   },
   asked: asked(),
   metadata: { ls_model_type: 'chat', ls_model_name: 'small', ls_max_tokens: 9, response_id: 'c_1' },

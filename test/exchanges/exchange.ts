@@ -81,6 +81,20 @@ export const asked = (resultRole = 'tool', id = '#call_1'): string[] => [
 
 export const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
+/** The messages of a request in the format of OpenAI, with further fields of the call. */
+export const askedMessages = (more: object = {}): object[] => [
+  { role: 'system', content: 'Be kind.' },
+  {
+    role: 'user',
+    content: [
+      { type: 'text', text: 'See this.' },
+      { type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL}` } },
+    ],
+  },
+  { role: 'assistant', ...more, tool_calls: [called('call_1', 'find', '{"q":1}')] },
+  { role: 'tool', tool_call_id: 'call_1', content: '{"found":2}' },
+];
+
 /** The pieces in which the arguments of a call arrive. */
 export const pieces = ({ words }: ToolCall): string[] => ['{"q":"', ...words, '"}'];
 

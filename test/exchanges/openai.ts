@@ -3,6 +3,7 @@ import {
   ANSWER,
   type Answer,
   asked,
+  askedMessages,
   called,
   type Exchange,
   exchangeOf,
@@ -38,18 +39,7 @@ export const chat: Format = {
   provider: 'openai',
   body: {
     ...parameters,
-    messages: [
-      { role: 'system', content: 'Be kind.' },
-      {
-        role: 'user',
-        content: [
-          { type: 'text', text: 'See this.' },
-          { type: 'image_url', image_url: { url: image } },
-        ],
-      },
-      { role: 'assistant', content: null, tool_calls: [called('call_1', 'find', '{"q":1}')] },
-      { role: 'tool', tool_call_id: 'call_1', content: '{"found":2}' },
-    ],
+    messages: askedMessages({ content: null }),
   },
   asked: asked(),
   metadata: {

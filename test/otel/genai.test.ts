@@ -138,15 +138,6 @@ test('a workflow has its own name rather than that of an agent', () => {
   expect(mapped({ 'gen_ai.operation.name': 'invoke_workflow', ...attributes }).name).toBe('own');
 });
 
-test('hidden inputs include the variables of a prompt', () => {
-  const run = mapped(
-    { 'gen_ai.operation.name': 'chat', 'gen_ai.prompt.variable.city': 'Paris' },
-    {},
-    { hideInputs: true },
-  );
-  expect(JSON.stringify(run)).not.toContain('Paris');
-});
-
 test('the source of a skill has no credentials', () => {
   const { metadata } = mapped({ 'gen_ai.skill.source.uri': 'https://ann:pw@skills.example/review' });
   expect(metadata).toEqual({ 'gen_ai.skill.source.uri': 'https://skills.example/review' });

@@ -239,7 +239,7 @@ describe('hidden payloads', () => {
   const INPUTS = names(`
     runspan.inputs input.value llm.input_messages.0.message.content embedding.embeddings.0.embedding.text
     gen_ai.input.messages gen_ai.system_instructions gen_ai.tool.call.arguments gen_ai.prompt.0.content
-    gen_ai.content.prompt gen_ai.user.message ai.prompt ai.prompt.messages ai.toolCall.args ai.values
+    gen_ai.content.prompt gen_ai.prompt.variable.city gen_ai.user.message ai.prompt ai.prompt.messages ai.toolCall.args ai.values
     traceloop.entity.input http.url url.full db.statement db.query.text db.query.parameter.0 db.query.parameter.name
     mcp.request.argument messaging.destination.name`);
   const OUTPUTS = names(`

@@ -52,9 +52,7 @@ describe('a store in ClickHouse', () => {
 
   test(
     'a key that is limited to a project sees figures of the runs in the project only',
-    {
-      timeout: MODEL_TIMEOUT_MS,
-    },
+    { timeout: MODEL_TIMEOUT_MS },
     () => checkFigures(settling(withOwnTenants(store, 'figures')), cases(3)),
   );
 

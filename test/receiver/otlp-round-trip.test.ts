@@ -6,7 +6,7 @@ import type { Receiver } from '#src/receiver.ts';
 import { PROGRAM_ENDED } from '#src/run/record.ts';
 import type { Run } from '#src/run/run.ts';
 import { cases } from '../support/campaign.ts';
-import { makeRun, multipart, part, sendJson, sendMultipart, start } from './wire.ts';
+import { makeRun, makeSpan, multipart, part, requestOf, sendJson, sendMultipart, sendSpans, start } from './wire.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -201,14 +201,12 @@ test('a run that has failed has the status error, whatever its error and its met
     run.fail(error);
     const { dotted_order: _, trace_id: __, ...post } = makeRun({ id: runIdFrom(`${at}`), error, extra: { metadata } });
     const attributes = Object.entries(metadata).map(([key, stringValue]) => ({ key, value: { stringValue } }));
-    const times = { startTimeUnixNano: '1763622160000000000', endTimeUnixNano: '1763622161000000000' };
     const ids = { traceId: `${at + 1}`.padStart(32, '0'), spanId: `${at + 1}`.padStart(16, '0') };
-    return { post, span: { name: 'span', ...ids, ...times, attributes, status: { code: 2, message: error } } };
+    return { post, span: makeSpan({ ...ids, attributes, status: { code: 2, message: error } }) };
   });
   await exporter.close();
   await sendJson(receiver, 'POST', '/runs/batch', { post: sent.map(({ post }) => post) });
-  const scopeSpans = [{ spans: sent.map(({ span }) => span) }];
-  await sendJson(receiver, 'POST', '/v1/traces', { resourceSpans: [{ scopeSpans }] });
+  await sendSpans(receiver, requestOf(sent.map(({ span }) => span)));
   expect(await receiver.runs({ filter: 'status:error', limit: 1_000 })).toHaveLength(4 * sent.length);
 });
 

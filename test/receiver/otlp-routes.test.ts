@@ -17,7 +17,7 @@ import { createExporter } from '#src/index.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import { MemoryStore, type Receiver, StoreError } from '#src/receiver.ts';
 import { openLocalStore, storePath } from './local-store.ts';
-import { call, makeRun, refusal, sendJson, start } from './wire.ts';
+import { call, makeRun, makeSpan, refusal, requestOf, sendSpans as send, sendJson, start } from './wire.ts';
 
 /** Returns finished spans by name. The processors receive them too. */
 function finishedSpans(make: (tracer: Tracer) => void, processors: SpanProcessor[] = []): Record<string, ReadableSpan> {
@@ -123,15 +123,6 @@ describe.each(Object.entries(exporters))("OpenTelemetry's own exporter over %s",
   });
 });
 
-const SPAN = {
-  traceId: '5b8efff798038103d269b633813fc60c',
-  spanId: 'eee19b7ec3c1b174',
-  name: 'answer',
-  startTimeUnixNano: '1763622160123456789',
-  endTimeUnixNano: '1763622161000000000',
-};
-const requestOf = (...spans: unknown[]) => ({ resourceSpans: [{ scopeSpans: [{ spans }] }] });
-const send = (receiver: Receiver, body: unknown) => sendJson(receiver, 'POST', '/v1/traces', body);
 const protobuf = { 'content-type': 'application/x-protobuf' };
 
 async function bytesOf(receiver: Receiver, body: Buffer) {
@@ -145,9 +136,9 @@ describe('JSON', () => {
     const receiver = await start();
     const prompt = { key: 'gen_ai.system_instructions', value: { stringValue: 'You answer questions. '.repeat(400) } };
     const spans = Array.from({ length: 512 }, (_, at) => {
-      return { ...SPAN, spanId: (at + 1).toString(16).padStart(16, '0'), attributes: [prompt] };
+      return makeSpan({ spanId: (at + 1).toString(16).padStart(16, '0'), attributes: [prompt] });
     });
-    const body = Buffer.from(JSON.stringify(requestOf(...spans)));
+    const body = Buffer.from(JSON.stringify(requestOf(spans)));
     const compressed = gzipSync(body);
     expect(body.length / compressed.length).toBeGreaterThan(100);
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
@@ -158,7 +149,7 @@ describe('JSON', () => {
   test('hides values under names of secrets', async () => {
     const receiver = await start();
     const attributes = [{ key: 'db.password', value: { stringValue: 'canary' } }];
-    await send(receiver, requestOf({ ...SPAN, attributes }));
+    await send(receiver, requestOf([makeSpan({ attributes })]));
     expect(JSON.stringify(await receiver.runs())).not.toContain('canary');
   });
 
@@ -171,7 +162,7 @@ describe('JSON', () => {
       { key: 'input.value', value: { stringValue: value } },
       { key: 'input.mime_type', value: { stringValue: 'application/json' } },
     ];
-    await send(receiver, requestOf({ ...SPAN, attributes }));
+    await send(receiver, requestOf([makeSpan({ attributes })]));
     expect((await receiver.runs())[0]?.attachments).toMatchObject([{ mime_type: 'image/png', size: 3_000 }]);
   });
 });
@@ -252,7 +243,7 @@ test.each([
   store.apply = () => Promise.reject(new StoreError(reason, 'the store rejects the runs', 7));
   const receiver = await start({ store });
   const expected = { status, body: { detail: 'the store rejects the runs' }, headers: { 'retry-after': '7' } };
-  expect(await send(receiver, requestOf(SPAN))).toMatchObject(expected);
+  expect(await send(receiver, requestOf([makeSpan()]))).toMatchObject(expected);
   expect(await sendJson(receiver, 'POST', '/runs', makeRun({ inputs: {} }))).toMatchObject(expected);
 });
 

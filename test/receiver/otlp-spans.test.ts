@@ -1,25 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { createReceiver, type Receiver } from '#src/receiver.ts';
-import { call, sendJson, start } from './wire.ts';
+import { createReceiver } from '#src/receiver.ts';
+import { call, makeSpan, requestOf, SPAN, sendSpans as send, sendJson, start, TRACE } from './wire.ts';
 
-const TRACE = '5b8efff798038103d269b633813fc60c';
-const SPAN = 'eee19b7ec3c1b174';
-
-const makeSpan = (fields: Record<string, unknown> = {}) => ({
-  traceId: TRACE,
-  spanId: SPAN,
-  name: 'answer',
-  startTimeUnixNano: '1763622160123456789',
-  endTimeUnixNano: '1763622161000000000',
-  ...fields,
-});
-const requestOf = (spans: unknown[], resource: unknown[] = [], scope?: unknown) => ({
-  resourceSpans: [{ resource: { attributes: resource }, scopeSpans: [{ scope, spans }] }],
-});
 const ANY_VALUE = (given: string) =>
   `Expected a value such as { "stringValue": "text" } or { "intValue": "1" }, got ${given}`;
 const textAttribute = (key: string, stringValue: string) => ({ key, value: { stringValue } });
-const send = (receiver: Receiver, body: unknown) => sendJson(receiver, 'POST', '/v1/traces', body);
 
 async function runOf(fields: Record<string, unknown>, resource?: unknown[], scope?: unknown) {
   const receiver = await start();

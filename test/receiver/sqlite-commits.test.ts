@@ -270,19 +270,6 @@ test('a large trace is deleted in several transactions, and its runs arrive agai
   expect(connection.number('SELECT count(*) FROM runs WHERE start_us IS NOT NULL')).toBe(1);
 });
 
-test('the names of what was deleted are kept for 30 days', async () => {
-  const { apply, commits, connection } = await make();
-  await apply(simple(1));
-  await remove(commits, 'trace', id(1));
-  await commits.removed();
-  connection.run('UPDATE removed SET removed_s = ?', Date.now() / 1_000 - 30 * 24 * 3_600 + 60);
-  await commits.checkAge();
-  expect(connection.number('SELECT count(*) FROM removed')).toBeGreaterThan(0);
-  connection.run('UPDATE removed SET removed_s = removed_s - 120');
-  await commits.checkAge();
-  expect(connection.number('SELECT count(*) FROM removed')).toBe(0);
-});
-
 test('a deletion fails if the disk is full, and its runs are deleted once there is space', async () => {
   const { apply, commits, connection } = await make();
   await apply(simple(1), simple(2));

@@ -38,9 +38,7 @@ describe.each<[string, (title: string) => Promise<Store>]>([
 
   test(
     'a key that is limited to a project sees figures of the runs in the project only',
-    {
-      timeout: MODEL_TIMEOUT_MS,
-    },
+    { timeout: MODEL_TIMEOUT_MS },
     async () => checkFigures(await storeFor('figures'), cases(60)),
   );
 

@@ -32,6 +32,15 @@ const log = { traceId: span.traceId, spanId: span.spanId, eventName: 'exception'
 const logs = { resourceLogs: [{ scopeLogs: [{ logRecords: [log] }] }] };
 const exported = { format: 'runspan-trace', version: 1, runs: [post], feedback: [] };
 
+/** Each signal of OTLP has four paths. */
+const OTLP = Object.fromEntries(
+  Object.entries({ traces: spans, logs, metrics: {} }).flatMap(([signal, body]) =>
+    ['/v1/SIGNAL', '/v1/SIGNAL/', '/otel/v1/SIGNAL', '/otel/v1/SIGNAL/']
+      .map((path) => path.replace('SIGNAL', signal))
+      .map((path) => [`POST ${path}`, { path, body, status: 200 }]),
+  ),
+);
+
 /** A request for each route. A new route needs a new sample. */
 const SAMPLES: Readonly<Record<string, Sample>> = {
   'GET /info': { path: '/info', status: 200 },
@@ -71,18 +80,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   'POST /feedback/tokens/:id': { path: `/feedback/tokens/${RUN}`, body: { score: 0 }, status: 404 },
   'GET /feedback/tokens/:id': { path: `/feedback/tokens/${RUN}?score=0`, status: 404 },
   'OPTIONS /feedback/tokens/:id': { path: `/feedback/tokens/${RUN}`, status: 200 },
-  'POST /v1/traces': { path: '/v1/traces', body: spans, status: 200 },
-  'POST /v1/traces/': { path: '/v1/traces/', body: spans, status: 200 },
-  'POST /otel/v1/traces': { path: '/otel/v1/traces', body: spans, status: 200 },
-  'POST /otel/v1/traces/': { path: '/otel/v1/traces/', body: spans, status: 200 },
-  'POST /v1/logs': { path: '/v1/logs', body: logs, status: 200 },
-  'POST /v1/logs/': { path: '/v1/logs/', body: logs, status: 200 },
-  'POST /otel/v1/logs': { path: '/otel/v1/logs', body: logs, status: 200 },
-  'POST /otel/v1/logs/': { path: '/otel/v1/logs/', body: logs, status: 200 },
-  'POST /v1/metrics': { path: '/v1/metrics', body: {}, status: 200 },
-  'POST /v1/metrics/': { path: '/v1/metrics/', body: {}, status: 200 },
-  'POST /otel/v1/metrics': { path: '/otel/v1/metrics', body: {}, status: 200 },
-  'POST /otel/v1/metrics/': { path: '/otel/v1/metrics/', body: {}, status: 200 },
+  ...OTLP,
   'GET /query/projects': { path: '/query/projects', status: 200 },
   'GET /query/traces': { path: `/query/traces?filter=${SECRET}`, status: 200 },
   'GET /query/threads': { path: `/query/threads?filter=${SECRET}`, status: 200 },

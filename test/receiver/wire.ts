@@ -104,6 +104,27 @@ export function sendJson(
   return call(receiver.url + path, method, text, { 'content-type': 'application/json', ...headers });
 }
 
+export const TRACE = '5b8efff798038103d269b633813fc60c';
+export const SPAN = 'eee19b7ec3c1b174';
+
+/** A span of OTLP in JSON. */
+export const makeSpan = (fields: Record<string, unknown> = {}) => ({
+  traceId: TRACE,
+  spanId: SPAN,
+  name: 'answer',
+  startTimeUnixNano: '1763622160123456789',
+  endTimeUnixNano: '1763622161000000000',
+  ...fields,
+});
+
+export const requestOf = (spans: unknown[], resource: unknown[] = [], scope?: unknown) => ({
+  resourceSpans: [{ resource: { attributes: resource }, scopeSpans: [{ scope, spans }] }],
+});
+
+export function sendSpans(receiver: Pick<Receiver, 'url'>, body: unknown): Promise<Reply> {
+  return sendJson(receiver, 'POST', '/v1/traces', body);
+}
+
 /** Writes bytes to a socket and returns everything that it receives until its end. */
 export function raw(url: string, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {

@@ -15,19 +15,16 @@ import {
   runsOf,
   SCOPE,
   type StoreCase,
-  second,
   simple,
   span,
   statisticsOf,
   table,
-  traced,
 } from './support.ts';
 
 const USAGE = { usage: { input_tokens: 2, total_cost: 1 } };
 const ATTACHMENT = { name: 'a', bytes: new Uint8Array([1]), mimeType: 'x/y' };
 const OTHER = { tenant: 'other' };
 const BANK = id(900);
-const LATER = '2100-01-01T00:00:00.000000Z';
 
 /**
  * Runs 1 to 4 form a trace whose root is in the project `shop`, 5 and 6 a trace whose root is in `bank`, and 7 a trace of
@@ -142,22 +139,6 @@ export const deletionCases: readonly StoreCase[] = [
     },
   },
   {
-    title:
-      'Late runs of a deleted trace are ignored, but another trace that arrives later is stored, whenever it started',
-    run: async (store) => {
-      await store.apply(SCOPE, [...OPERATIONS, post(8, { start_time: LATER, session_name: 'bank' })]);
-      const bob = { extra: { metadata: { user_id: 'bob' } } };
-      await store.apply(SCOPE, [patch(8, { ...bob, trace_id: id(8) })]);
-      await store.remove(SCOPE, { kind: 'user', id: 'bob' });
-      await store.remove(SCOPE, { kind: 'project', id: 'shop' });
-      equal(await numbersOf(store), []);
-      await store.apply(SCOPE, [post(14, { parent: 5 }), simple(15, { session_name: 'bank' })]);
-      await store.apply(SCOPE, [post(16, { ...bob, start_time: second(1) }), simple(17)]);
-      await store.apply(SCOPE, [patch(15, bob), simple(19, { parent: 18, start_time: LATER })]);
-      equal((await traced(store)).sort(), [15, 16, 17, 19]);
-    },
-  },
-  {
     title: 'A trace that is deleted before anything of it has arrived is ignored',
     run: async (store) => {
       equal(await store.remove(SCOPE, { kind: 'trace', id: id(1) }), { runs: 0, traces: 0 });
@@ -172,6 +153,7 @@ export const deletionCases: readonly StoreCase[] = [
       await store.apply(SCOPE, [span(1), simple(2, { ...span(2, 1, 9).fields, trace_id: id(2) })]);
       for (const trace of [0, 2]) await store.remove(SCOPE, { kind: 'trace', id: id(trace) });
       await store.apply(SCOPE, [span(3, 1), span(4, 99), span(5, 2, 9), simple(6, { trace_id: id(2) })]);
+      await store.apply(SCOPE, [simple(11, { parent: 3 }), simple(12, { parent: 11 })]);
       await store.apply(SCOPE, [simple(7, { ...span(7).fields, trace_id: id(7) }), simple(8, { trace_id: id(7) })]);
       await store.apply(SCOPE, [simple(10, { ...span(10, 2, 9).fields, trace_id: id(10) })]);
       equal(await numbersOf(store), [10]);
@@ -187,22 +169,6 @@ export const deletionCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'Late children, grandchildren and orphans of a deleted OpenTelemetry trace are ignored',
-    run: async (store) => {
-      const late = (number: number, parent: number) =>
-        simple(number, { ...span(number, parent).fields, session_name: 'bank' });
-      await store.apply(SCOPE, [span(21), span(22, 21)]);
-      equal(await store.remove(SCOPE, { kind: 'project', id: 'shop' }), { runs: 2, traces: 1 });
-      await store.apply(SCOPE, [late(23, 21)]);
-      await store.apply(SCOPE, [late(24, 23), late(25, 99), simple(26, { parent: 22, session_name: 'bank' })]);
-      await store.apply(SCOPE, [
-        simple(27, { parent: 26, session_name: 'bank' }),
-        simple(28, { session_name: 'bank' }),
-      ]);
-      equal(await numbersOf(store), [28]);
-    },
-  },
-  {
     title: 'Until the root of a trace arrives, the project of the first run decides whether the trace is deleted',
     run: async (store) => {
       await store.apply(SCOPE, [post(3, { parent: 1 }), post(2, { parent: 1, session_name: 'bank' })]);
@@ -210,21 +176,6 @@ export const deletionCases: readonly StoreCase[] = [
       equal(await store.remove(SCOPE, { kind: 'project', id: 'bank' }), { runs: 2, traces: 1 });
       await store.apply(SCOPE, [post(1), post(4, { parent: 1 })]);
       equal(await numbersOf(store), []);
-    },
-  },
-  {
-    title: 'Listeners receive the ids of traces from which runs are deleted',
-    run: async (store) => {
-      await fill(store);
-      const received: string[] = [];
-      const stop = store.subscribe(SCOPE, ({ traceIds, forgotten }) => {
-        equal(forgotten, undefined);
-        received.push(...traceIds);
-      });
-      await store.remove(SCOPE, { kind: 'thread', id: 't' });
-      // Earlier changes may be told late, because feedback is added to the totals of its trace in the background.
-      equal(received.includes(id(1)) && received.includes(id(5)), true);
-      stop();
     },
   },
 ];

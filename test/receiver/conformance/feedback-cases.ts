@@ -38,6 +38,9 @@ export const feedbackCases: readonly StoreCase[] = [
       for (const each of [own, nested]) await store.addFeedback(SCOPE, each);
       const found = (project?: string) => store.feedbackWithId({ ...SCOPE, ...(project && { project }) }, nested.id);
       equal(await Promise.all([found(), found('other'), found('shop')]), [nested, nested, undefined]);
+      const given = (project: string) => store.feedback({ ...SCOPE, project }, [id(1)]);
+      equal(await Promise.all([given('shop'), given('other')]), [[own], [nested]]);
+      equal(await store.addFeedback({ tenant: 'stranger' }, own), false);
       equal(await store.feedbackWithId({ tenant: 'stranger' }, nested.id), undefined);
       equal(await store.removeFeedback({ tenant: 'stranger' }, nested), false);
       equal(await store.removeFeedback(SCOPE, { ...nested, run_id: id(1) }), false);
@@ -45,17 +48,6 @@ export const feedbackCases: readonly StoreCase[] = [
       equal([await found(), await store.feedback(SCOPE, [id(1)])], [undefined, [own]]);
       await store.addFeedback(SCOPE, nested);
       equal(await found(), nested);
-    },
-  },
-  {
-    title: 'A scope with a project returns the feedback on its runs only',
-    run: async (store) => {
-      await store.apply(SCOPE, [post(1), post(2, { parent: 1, session_name: 'other' })]);
-      const [own, nested] = [feedback(1), feedback(2, { id: id(901) })];
-      for (const each of [own, nested]) await store.addFeedback(SCOPE, each);
-      equal(await store.feedback(SCOPE, [id(1)]), [own, nested]);
-      equal(await store.feedback({ ...SCOPE, project: 'shop' }, [id(1)]), [own]);
-      equal(await store.feedback({ ...SCOPE, project: 'other' }, [id(1)]), [nested]);
     },
   },
   {

@@ -77,14 +77,6 @@ const merging: StoreCase[] = [
     },
   },
   {
-    title: 'A message keeps the fields that it leaves out',
-    run: async (store) => {
-      const error = { error: 'Error: no', tags: ['x'] };
-      await applyEach(store, [STARTED, patch(1, error), END, post(1)]);
-      matches(await runsOf(store), [{ inputs: { a: 1 }, ...error, ...ENDED }]);
-    },
-  },
-  {
     title: 'A patch takes precedence over a post, and a later patch over an earlier one',
     run: async (store) => {
       await applyEach(store, [patch(1, { name: 'b', tags: ['b'] }), post(1, { name: 'a', tags: ['a'] })]);

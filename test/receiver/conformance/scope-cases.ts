@@ -2,19 +2,7 @@ import { notDeepStrictEqual } from 'node:assert/strict';
 import type { Scope } from '#src/receiver/domain/query/query.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
-import {
-  equal,
-  feedback,
-  id,
-  outlined,
-  post,
-  runsOf,
-  SCOPE,
-  type StoreCase,
-  second,
-  statisticsOf,
-  table,
-} from './support.ts';
+import { equal, feedback, id, post, runsOf, SCOPE, type StoreCase, second, statisticsOf, table } from './support.ts';
 
 /** The number of a run, and the time at which its tokens were revoked. */
 interface Given {
@@ -91,24 +79,6 @@ export const scopeCases: readonly StoreCase[] = [
       equal(await readAll(store, own, reads), before);
     },
   ),
-  {
-    title: 'Each tenant has separate changes, and can neither give nor delete feedback on a run of another tenant',
-    run: async (store) => {
-      const other = { tenant: 'other' };
-      const received: (readonly string[])[] = [];
-      const stop = store.subscribe(other, ({ traceIds }) => void received.push(traceIds));
-      await store.apply(SCOPE, [post(1)]);
-      equal(await store.addFeedback(other, feedback(1)), false);
-      equal(await store.addFeedback(SCOPE, feedback(1)), true);
-      equal(await store.removeFeedback(other, feedback(1)), false);
-      await outlined(store, 1);
-      equal(received, []);
-      await store.apply(other, [post(2)]);
-      await outlined(store, 1);
-      equal(received, [[id(2)]]);
-      stop();
-    },
-  },
   {
     title: 'A query for a project outside the scope finds nothing',
     run: async (store) => {
