@@ -52,7 +52,7 @@ const OF_OTHERS = words(`
   gen_ai.tool.output gen_ai.embeddings.input lmnr.span.input lmnr.span.output braintrust.input_json braintrust.output_json
   genkit:input genkit:output mlflow.spanInputs mlflow.spanOutputs langfuse.experiment.item.expected_output
   openai.request.messages ai.settings.instructions ai.response.providerMetadata llm.invocation_parameters input output
-  gen_ai.evaluation.explanation http.request.header.x-question url.fragment process.command_args logfire.msg`);
+  llm.prompt_template.template gen_ai.request.extra_body gen_ai.request.extra_query gen_ai.evaluation.explanation http.request.header.x-question url.fragment process.command_args logfire.msg`);
 const contentOf = (side: 'inputs' | 'outputs') =>
   vocabularies.flatMap((one) => (one[side] ?? []).map(([name]) => name.replace('*', 'x')));
 // The name of a prompt is no content, unless it is the request of an MCP client.

@@ -45,6 +45,11 @@ export const NO_CONTENT: readonly string[] = `
 
 const hasNoContent = matcherOf(NO_CONTENT);
 
+/** Attributes that contain parts of a request. Tables read them as metadata and parameters with the last word of the name. */
+const PARTS_OF_REQUEST: readonly string[] = [
+  ...['llm.prompt_template.template', 'gen_ai.request.extra_body', 'gen_ai.request.extra_query'],
+];
+
 /** The metadata key of the number of attributes that were left out. */
 export const HIDDEN_ATTRIBUTES = 'hidden_attributes';
 
@@ -89,7 +94,14 @@ export class HiddenContent {
   /** Returns the parameters of a call that are recorded. One attribute may contain a whole request, with instructions. */
   shownParameters(parameters: Fields): Fields {
     const prefix = 'ls_invocation_params.';
-    return fieldsWhere(parameters, (key, value) => this.#index.isParameter(key) || !this.hides(prefix + key, value));
+    const isShown = (key: string, value: unknown) => this.#index.isParameter(key) || !this.hides(prefix + key, value);
+    return fieldsWhere(this.withoutParts(parameters), isShown);
+  }
+
+  /** Returns metadata or parameters that tables define without parts of a hidden request. */
+  withoutParts(fields: Fields): Fields {
+    const isPart = (key: string): boolean => PARTS_OF_REQUEST.some((name) => name.endsWith(`.${key}`));
+    return this.#policy.hideInputs ? fieldsWhere(fields, (key) => !isPart(key)) : fields;
   }
 
   /** Adds the number to metadata of JSON texts. */
@@ -103,7 +115,8 @@ const BOTH: Policy = { hideInputs: true, hideOutputs: true };
 
 function isPayload(name: string, { hideInputs, hideOutputs }: Policy, index: RowIndex): boolean {
   const isOf = (payload: 'inputs' | 'outputs'): boolean => index.isPayload(name, payload) || carries(name, payload);
-  return (hideInputs && isOf('inputs')) || (hideOutputs && isOf('outputs'));
+  const isPart = hideInputs && PARTS_OF_REQUEST.includes(name);
+  return isPart || (hideInputs && isOf('inputs')) || (hideOutputs && isOf('outputs'));
 }
 
 function fieldsWhere(fields: Attributes = {}, isShown: (name: string, value: unknown) => boolean): Fields {

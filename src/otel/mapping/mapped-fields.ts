@@ -61,7 +61,7 @@ export function mapEnd(
   const isAlone = hasUsageBelow !== true && isAgentAlone(kind, reader.attributes);
   const groups = mapStart(fields, reader, capture, isAlone);
   const { outputs, parameters, usage: counts, metadata: found = { fields: {} } } = groups;
-  const metadata = found.fields;
+  const metadata = fields.hidden?.withoutParts(found.fields) ?? found.fields;
   fields.model = text(metadata.ls_model_name);
   fields.responseId = responseIdIn(fields.runType, metadata);
   if (parameters !== undefined)
@@ -75,7 +75,7 @@ export function mapEnd(
   } else if (outputs !== undefined) {
     fields.outputs = encoded('outputs', outputs, capture, fields.inputs);
   }
-  groups.metadata = found;
+  groups.metadata = { ...found, fields: metadata };
   return groups as Groups & { readonly metadata: Found };
 }
 

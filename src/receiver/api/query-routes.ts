@@ -153,7 +153,8 @@ async function remove(call: Call, kind: DeletionTarget['kind']): Promise<RouteRe
     return { status: 409, body: { detail, ...counts } };
   }
   const counts = await store.remove(scope, target);
-  const data = `the ${kind} ${visible(target.id)} of the tenant ${scope.tenant}`;
+  const place = scope.project === undefined ? '' : `, in the project ${visible(scope.project)}`;
+  const data = `the ${kind} ${visible(target.id)} of the tenant ${scope.tenant}${place}`;
   diagnostics.warn(`a client deletes ${data}: ${countsText(counts)}`);
   return { status: 200, body: counts };
 }

@@ -1,7 +1,19 @@
 import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
-import { applyEach, equal, id, numberOf, patch, SCOPE, type StoreCase, simple, table } from './support.ts';
+import {
+  applyEach,
+  equal,
+  id,
+  numberOf,
+  numbersOf,
+  patch,
+  post,
+  SCOPE,
+  type StoreCase,
+  simple,
+  table,
+} from './support.ts';
 
 const TRACE = { trace_id: id(99) };
 
@@ -60,6 +72,24 @@ export const projectCases: readonly StoreCase[] = [
       equal(await store.projectsOf(SCOPE, [id(1)]), []);
       await applyEach(store, [simple(1)]);
       equal(await store.projectsOf(SCOPE, [id(1)]), ['shop']);
+    },
+  },
+  {
+    title:
+      'A deletion with a project deletes the runs in it that have arrived, and keeps out no other run of their traces',
+    run: async (store) => {
+      const scope = { ...SCOPE, project: 'bank' };
+      const [shop, bank] = [post(1), post(2, { parent: 1, session_name: 'bank' })];
+      await store.apply(SCOPE, [shop, bank]);
+      equal(await store.remove(scope, { kind: 'trace', id: id(1) }), { runs: 1, traces: 1 });
+      equal(await numbersOf(store), [1]);
+      await applyEach(store, [bank, post(3, { parent: 1, session_name: 'bank' })]);
+      equal(await numbersOf(store), [1, 3]);
+      // Of this trace, only a run of the project has arrived.
+      await applyEach(store, [post(5, { parent: 4, session_name: 'bank' })]);
+      equal(await store.remove(scope, { kind: 'trace', id: id(4) }), { runs: 1, traces: 1 });
+      await applyEach(store, [post(4), post(5, { parent: 4, session_name: 'bank' }), post(6, { parent: 4 })]);
+      equal(await numbersOf(store), [1, 3, 4, 6]);
     },
   },
 ];
