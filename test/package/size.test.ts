@@ -8,14 +8,14 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 86_792, test: 97_393 };
+const LINES = { src: 87_037, test: 97_858 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 282,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_242,
+  dist: 4_262,
 };
 
 /** Thousands of bytes of `src/services/` that an entry loads at once: the page the readers of messages, `openai` its formats. */

@@ -448,7 +448,7 @@ test('250 traces of a tenant that ClickHouse cannot derive delay no trace of ano
   await Promise.all([store.apply(doomed, posts), store.apply(quiet, [post(1)])]);
   await expect.poll(() => listed(quiet)).toBe(1);
   await expect.poll(waiting).toBe(250);
-  const told = () => lines.map((line) => /changes of (\d+) trace/.exec(line));
+  const told = () => lines.map((line) => /changes of (\d+) traces/.exec(line));
   const sum = () => told().reduce((total, found) => total + Number(found?.[1] ?? 0), 0);
   await expect.poll(sum).toBe(250);
   await expect.poll(() => outcome(store, quiet, 2)).toBe('stored');

@@ -240,8 +240,8 @@ export class Derivation {
     if (id === undefined || this.#isClosed) return;
     const reason =
       error instanceof QueryLimitError ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
-    const traces = `${failed.length} trace${failed.length === 1 ? '' : 's'}`;
-    diagnostics.warn(`lists do not show the changes of ${traces}, the first ${id}, because ${reason}`);
+    const traces = failed.length;
+    diagnostics.warn(`lists do not show the changes of ${traces} traces, the first ${id}, because ${reason}`);
   }
 
   #schedule(delayMs: number): void {
