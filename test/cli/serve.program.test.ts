@@ -257,6 +257,11 @@ it.each<[string[], number, string]>([
     2,
     "required option '--scope <scope>' not specified",
   ],
+  [
+    ['keys', 'create', '--tenant', 'acme', '--project', 'p', '--scope', 'metrics', '--store', 'CONFIG/none.db'],
+    2,
+    'a key with the scope metrics reads figures of all projects: leave out --project',
+  ],
   [['keys', 'list', '--config', 'CONFIG/runspan.json'], 1, 'There is no store at '],
   [
     ['serve', '--config', 'CONFIG/runspan.json', '--prices', 'CONFIG/runspan.json'],

@@ -12,9 +12,9 @@ import { findSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
 Threads and users are deleted with all traces in which a run has this thread or user, and projects
-with all traces whose root run is in the project. Traces that arrive after the deletion are kept. The
-store ignores messages for deleted traces for 30 days. Without a receiver, the file is changed only if
-no other process has it open for writing.
+with all traces whose root run is in the project. Traces that arrive after the deletion are kept.
+The store ignores messages for deleted traces for 30 days. Without a receiver, only the tenant
+"default" of the file is changed, and only if no other process has the file open for writing.
 
 Exit code:
   0; 1 if there is no receiver and no file, the file is in use, the deletion failed, or --yes is

@@ -18,6 +18,8 @@ Exit code:
   0; 1 if the configuration is invalid, the store cannot be opened or the key is unknown; 2 for
   invalid arguments`;
 
+const METRICS_OF_PROJECT = 'a key with the scope metrics reads figures of all projects: leave out --project';
+
 export function define(command: Command, { stdout, stderr }: CommandContext): void {
   command.description('Creates, lists and revokes the keys of a receiver.').addHelpText('after', HELP);
 
@@ -34,6 +36,7 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       const config = configOf(options);
       const [problem] = config === undefined ? [] : scopeProblems(config, { tenant, project });
       if (problem !== undefined) throw new UsageError(problem);
+      if (permission === 'metrics' && project !== undefined) throw new UsageError(METRICS_OF_PROJECT);
       const { id, hash, text } = newKey();
       const limits = { ...(project !== undefined && { project }), ...(name !== undefined && { name }) };
       const key: StoredKey = { id, hash, tenant, permission, createdMs: Date.now(), ...limits };

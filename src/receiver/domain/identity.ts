@@ -209,11 +209,14 @@ export function withRecord<Fields extends SmallFields>(
   for (const name of isFirst ? payloads : []) ages[name] = age;
   if (isFirst) return { fields: record, payloads };
   const names = [...namesOf(record), ...payloads];
-  const known = stored.limited_key === undefined ? stored : withOwnProject(ages, stored, age, record);
+  const isPost = age < PATCH && record.name !== undefined;
+  // A post of a key without a project decides the project of the run.
+  const known = isPost && record.limited_key === undefined ? withoutProject(ages, stored) : stored;
   const storedNames = new Set([...namesOf(known), ...Object.keys(ages)]);
   const ageOfField = (name: string): Age => (storedNames.has(name) ? (ages[name] ?? first) : OPEN);
   const refused = new Set(names.filter((name) => ageOfField(name) > age));
-  if (record.limited_key !== undefined) for (const name of projectNamesRefused(ages, known, record)) refused.add(name);
+  const isDecided = known.limited_key === undefined && Object.values(ages).some((one) => one < PATCH);
+  if (record.limited_key && isDecided) for (const name of PROJECT) refused.add(name);
   if (age === INCOMPLETE && ageOfField('end_time') > age) for (const name of END) refused.add(name);
   const isEnd = age > INCOMPLETE && names.includes('end_time');
   const replaced = new Set(END.filter((name) => isEnd && ageOfField(name) === INCOMPLETE));
@@ -232,20 +235,11 @@ export function withRecord<Fields extends SmallFields>(
 /** The project of a run, and whether limited keys have decided it. */
 const PROJECT: readonly string[] = ['session_name', 'session_id', 'limited_key'];
 
-/** Returns fields without the project that limited keys gave the run, if a post decides it instead. */
-function withOwnProject<Fields extends SmallFields>(ages: FieldAges, stored: Fields, age: Age, record: Fields): Fields {
-  const isDecided = age < PATCH && (record.limited_key === undefined || stored.limited_key === 'patch');
-  if (!isDecided) return stored;
+/** Returns fields without the project that limited keys gave the run. */
+function withoutProject<Fields extends SmallFields>(ages: FieldAges, stored: Fields): Fields {
+  if (stored.limited_key === undefined) return stored;
   for (const name of PROJECT) delete ages[name];
   return withoutNames(stored, new Set(PROJECT));
-}
-
-/** Returns the names of a limited key's record that do not count, because a post has decided the project. */
-function projectNamesRefused(ages: FieldAges, { limited_key }: SmallFields, record: SmallFields): readonly string[] {
-  const isPosted = Object.values(ages).some((one) => one < PATCH);
-  const isDecided = isPosted && (limited_key === undefined || record.limited_key === 'patch');
-  if (!isDecided) return [];
-  return limited_key === undefined ? PROJECT : PROJECT.filter((name) => name !== 'limited_key');
 }
 
 /** Returns field names. Those in `extra` and `extra.metadata` are included, because both are merged by key. */

@@ -6,8 +6,8 @@ import type { PayloadField } from './run-view.ts';
  * microseconds.
  */
 export type RunFields = Partial<Omit<RunRecord, 'id'>> & {
-  /** Set if no key without a project has posted the run: `patch` until a limited key has. Clients cannot set it. */
-  limited_key?: RunOperation['kind'];
+  /** Whether only keys that are limited to a project have posted the run. Clients cannot set it. */
+  limited_key?: true;
 };
 
 /**

@@ -2,7 +2,7 @@ import { exactJson } from '../../payload/fields.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import { comparable, mayBeCut } from './comparable.ts';
 import { type Feedback, NOTE } from './feedback.ts';
-import type { SortKey, TextField } from './query/query.ts';
+import type { Scope, SortKey, TextField } from './query/query.ts';
 import type { RunFields } from './run-message.ts';
 import type { ProjectSummary, RunSummary, TraceOutcome, Usage } from './run-view.ts';
 
@@ -77,6 +77,13 @@ const DEFAULT_PROJECT = 'default';
 /** Returns the name of a run's project, or the project's id if the name is unknown. */
 export function projectOf({ session_name, session_id }: Pick<RunFields, 'session_name' | 'session_id'>): string {
   return session_name ?? session_id ?? DEFAULT_PROJECT;
+}
+
+/** Returns the projects of runs, within a scope. A run that only patches have created may have none yet. */
+export function decidedProjects({ project }: Scope, runs: readonly RunFields[]): string[] {
+  const decided = runs.filter((run) => run.name !== undefined || (run.session_name ?? run.session_id) !== undefined);
+  const own = decided.filter((run) => project === undefined || projectNames(run).includes(project));
+  return [...new Set(own.map(projectOf))];
 }
 
 /** Returns the name and the id of a run's project. Either names the project in a filter or a scope. */

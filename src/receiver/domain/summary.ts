@@ -184,12 +184,8 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
 }
 
 /** Merges the fields of two records of a run. Fields in `later` take precedence. */
-export function merged<Fields extends Pick<RunFields, 'extra' | 'limited_key'>>(
-  earlier: Fields,
-  later: Fields,
-): Fields {
+export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields, later: Fields): Fields {
   const fields = { ...earlier, ...later };
-  if (earlier.limited_key === 'post') fields.limited_key = 'post';
   if (earlier.extra !== undefined && later.extra !== undefined) {
     fields.extra = { ...earlier.extra, ...later.extra };
     if (earlier.extra.metadata !== undefined && later.extra.metadata !== undefined) {

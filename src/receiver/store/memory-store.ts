@@ -34,7 +34,7 @@ import type {
 import { isFound, runWords } from '../domain/query/search-words.ts';
 import { type Deletion, deletionOf, Tombstones } from '../domain/retention/deletion.ts';
 import type { RunOperation } from '../domain/run-message.ts';
-import { isOfProject, projectOf, projectSummaries, sortValueOf } from '../domain/run-values.ts';
+import { decidedProjects, isOfProject, projectOf, projectSummaries, sortValueOf } from '../domain/run-values.ts';
 import type {
   PayloadField,
   ProjectSummary,
@@ -361,9 +361,11 @@ export class MemoryStore implements Store {
   }
 
   async projectsOf(scope: Scope, runIds: readonly string[]): Promise<string[]> {
-    const found = runIds.flatMap((id) => this.#find(scope, id) ?? []);
-    const posted = found.filter(({ run }) => run.fields.limited_key !== 'patch');
-    return [...new Set(posted.map(({ summary }) => projectOf(summary)))];
+    const { runs } = this.#tenant(scope);
+    return decidedProjects(
+      scope,
+      runIds.flatMap((id) => runs.get(id)?.fields ?? []),
+    );
   }
 
   async payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {

@@ -68,7 +68,7 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
       .array(anId, { maxLength: 1 })
       .map((ids) => ids.map((above) => `20261120T070000000000Z${above}`).join('.')),
     session_name: fc.constantFrom('shop', 'bank', 'default'),
-    limited_key: fc.constantFrom('post', 'patch'),
+    limited_key: fc.constant(true as const),
     session_id: fc.constantFrom('shop', 'desk'),
     extra: fc.record(
       {

@@ -19,7 +19,7 @@ const TRACE = { trace_id: id(99) };
 
 /** A run without a parent in the trace 99. Runs start in the order of their numbers. */
 function top(number: number, session_name: string, isLimited: boolean, fields: RunFields = {}): RunOperation {
-  return simple(number, { ...TRACE, session_name, ...(isLimited && { limited_key: 'post' }), ...fields });
+  return simple(number, { ...TRACE, session_name, ...(isLimited && { limited_key: true }), ...fields });
 }
 
 /** A run of a limited key whose parent is in another program, or has not arrived. */
@@ -65,12 +65,14 @@ export const projectCases: readonly StoreCase[] = [
     },
   ),
   {
-    title: 'A run that only a limited key has patched is in no project yet, and then in that of its post',
+    title: 'A run is in the project of its first message that names one, unless a key without a project posts it',
     run: async (store) => {
-      const { fields } = simple(1);
-      await applyEach(store, [patch(1, { ...fields, session_name: 'other', limited_key: 'patch' })]);
+      const patched = patch(1, { session_name: 'other', limited_key: true });
+      await applyEach(store, [patch(1, { tags: [] })]);
       equal(await store.projectsOf(SCOPE, [id(1)]), []);
-      await applyEach(store, [simple(1)]);
+      await applyEach(store, [patched]);
+      equal(await store.projectsOf(SCOPE, [id(1)]), ['other']);
+      await applyEach(store, [simple(1), patched]);
       equal(await store.projectsOf(SCOPE, [id(1)]), ['shop']);
     },
   },

@@ -66,7 +66,7 @@ function derivedValues(item: Item): Record<string, string | number | undefined> 
   return {
     latency_ms: latencyUs && latencyUs / 1_000,
     project: projectOf(item),
-    ...(trace?.usage ?? usage),
+    ...(trace === undefined ? usage : trace.usage),
     tags: tags?.join(', '),
     runs: trace?.runs,
     errors: trace?.errors,

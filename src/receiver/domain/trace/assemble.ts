@@ -199,23 +199,30 @@ export class AssembledTrace {
 
   /**
    * Returns the run whose id is the trace id. If there is none, the first run that names no parent, the first run that no
-   * framework has added for itself, or the first run. A run that was sent with limited keys must be in the project of the
-   * trace: that of the run that arrived first, of those whose parent is not in the trace, where runs of other keys count as
-   * first. Otherwise, a key could take over a trace of another project.
+   * framework has added for itself, or the first run.
    */
   #findRoot(): TracedRun | undefined {
-    const ids = new Set(this.members.map(({ id }) => id));
-    const isLimited = (run: TracedRun): boolean => has(run, RunFlag.LIMITED);
-    const [first] = this.runs
-      .filter(({ parentId }) => parentId === undefined || !ids.has(parentId))
-      .sort((a, b) => +isLimited(a) - +isLimited(b) || a.run.n - b.run.n);
-    const runs = this.runs.filter((run) => !isLimited(run) || run.project === first?.project);
+    const runs = this.runs.some(isLimited) ? this.#inItsProject() : this.runs;
     return (
       runs.find(({ id }) => id === this.id) ??
       earliest(runs.filter(({ run }) => !run.namesParent)) ??
       earliest(runs.filter((run) => !has(run, RunFlag.INTERNAL))) ??
       earliest(runs)
     );
+  }
+
+  /**
+   * Returns the runs without those that were sent with limited keys and are not in the project of the trace. Otherwise, such
+   * a key could take over a trace of another project. The project is that of the run that arrived first, of those whose parent
+   * is not in the trace. Runs of other keys count as the first.
+   */
+  #inItsProject(): readonly TracedRun[] {
+    const ids = new Set(this.members.map(({ id }) => id));
+    const hasParent = ({ parentId }: TracedRun): boolean => parentId !== undefined && ids.has(parentId);
+    const [first] = this.runs.toSorted(
+      (a, b) => +hasParent(a) - +hasParent(b) || +isLimited(a) - +isLimited(b) || a.run.n - b.run.n,
+    );
+    return this.runs.filter((run) => !isLimited(run) || run.project === first?.project);
   }
 
   /** Decides what the trace says as a whole, and gives its thread and user to the summary of the root. */
@@ -326,6 +333,10 @@ export class TraceFigures {
     if (feedback.length > 0) totals.feedback = feedback;
     return totals;
   }
+}
+
+function isLimited(run: TracedRun): boolean {
+  return has(run, RunFlag.LIMITED);
 }
 
 function decidingIn(runs: readonly TracedRun[]): DecidingRuns<TracedRun> {

@@ -20,6 +20,6 @@ export async function checkProject({ store, scope }: Call, runIds: readonly stri
 export function putIntoProject({ project }: Scope, operations: readonly RunOperation[]): readonly RunOperation[] {
   if (project === undefined) return operations;
   return operations.map(({ fields: { session_id: _, ...fields }, ...operation }) => {
-    return { ...operation, fields: { ...fields, session_name: project, limited_key: operation.kind } };
+    return { ...operation, fields: { ...fields, session_name: project, limited_key: true } };
   });
 }

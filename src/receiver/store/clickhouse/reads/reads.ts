@@ -5,7 +5,7 @@ import { grouped } from '../../../domain/grouped.ts';
 import { spanKey } from '../../../domain/identity.ts';
 import { mapInTurns } from '../../../domain/in-turns.ts';
 import type { RunQuery, Scope } from '../../../domain/query/query.ts';
-import { projectOf } from '../../../domain/run-values.ts';
+import { decidedProjects } from '../../../domain/run-values.ts';
 import {
   type CostSource,
   PAYLOAD_FIELDS,
@@ -14,7 +14,7 @@ import {
   type RunOutline,
   type RunSummary,
 } from '../../../domain/run-view.ts';
-import { outlineOfSummary, summaryOf, wholeTexts } from '../../../domain/summary.ts';
+import { outlineOfSummary, wholeTexts } from '../../../domain/summary.ts';
 import { isInScope } from '../../../domain/trace/assemble.ts';
 import { inOrder, type TreeNode } from '../../../domain/trace/tree.ts';
 import { type Parsed, withinProject } from '../../../filter/run-filter.ts';
@@ -142,12 +142,10 @@ export const readProjectsOf: Query<'projectsOf'> = async (db, scope, runIds) => 
       WHERE tenant = ${string(tenant)} AND toUInt128(id) IN ${idsIn(runIds)} AND is_trace = 0`,
   );
   const messages = await readMessages<MessageRow>(db, tenant, places, MESSAGE_COLUMNS);
-  const found = [...messages].flatMap(([id, rows]) => {
-    const { fields } = mergedRun(id, rows).run;
-    return fields.limited_key === 'patch' ? [] : (summaryOf(id, id, fields, {}) ?? []);
-  });
-  const own = found.filter((summary) => isInScope(scope, { summary }));
-  return [...new Set(own.map(projectOf))];
+  return decidedProjects(
+    scope,
+    [...messages].map(([id, rows]) => mergedRun(id, rows).run.fields),
+  );
 };
 
 export const readMergedRuns: Query<'mergedRuns'> = async (db, { tenant }, runs) => {

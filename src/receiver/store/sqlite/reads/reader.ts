@@ -30,7 +30,9 @@ import { EndedError } from '../threads/thread-pool.ts';
 import { defineFilterFunctions, IS_GOING_ON, SqlFilter } from './conditions.ts';
 import {
   type Condition,
+  isKept,
   isSessionId,
+  ofProject,
   outlineIn,
   RUN_SORTS,
   rowsOfPage,
@@ -218,12 +220,11 @@ export class SqliteReader {
 
   readonly projectsOf: Read<'projectsOf'> = (scope, runIds) => {
     const tenant = this.#tenant(scope);
-    const { sql, params } = all(
-      new SqlFilter(this.#connection, this.#search, tenant, withinProject(scope, ALL_RUNS)).inside('runs'),
-    );
+    const inScope = scope.project === undefined ? [] : [ofProject(this.#connection, tenant, scope.project)];
+    const { sql, params } = all([isKept('runs'), ...inScope]);
     const ids = JSON.stringify(runIds.map((id) => id.replaceAll('-', '')));
-    const rows = this.#connection.all<{ project: string }>(`${PROJECTS} WHERE ${sql}`, ids, tenant, ...params);
-    return [...new Set(rows.map(({ project }) => project))];
+    const rows = this.#connection.all<{ project: string | null }>(`${PROJECTS} WHERE ${sql}`, ids, tenant, ...params);
+    return [...new Set(rows.flatMap(({ project }) => project ?? []))];
   };
 
   readonly payload: Read<'payload'> = (scope, runId, field) => {
@@ -384,8 +385,8 @@ const MERGED = `${SELECT_RUNS} WHERE hidden.kind IS NULL AND runs.n IN (
   SELECT runs.n FROM json_each(?2) AS ids CROSS JOIN runs ON runs.tenant = ?1 AND runs.id = unhex(ids.value)
   UNION SELECT runs.n FROM json_each(?3) AS spans CROSS JOIN runs ON runs.tenant = ?1 AND runs.span = unhex(spans.value))`;
 /** `CROSS JOIN` looks up each id. Otherwise, SQLite may scan all runs of the tenant. */
-const PROJECTS = `SELECT project FROM json_each(?) AS ids
-  CROSS JOIN runs ON runs.tenant = ? AND runs.id = unhex(ids.value)
-  CROSS JOIN details ON details.n = runs.n AND fields ->> '$.limited_key' IS NOT 'patch'`;
+const PROJECTS = `SELECT coalesce(project, fields ->> '$.session_name', fields ->> '$.session_id') AS project
+  FROM json_each(?) AS ids CROSS JOIN runs ON runs.tenant = ? AND runs.id = unhex(ids.value)
+  CROSS JOIN details ON details.n = runs.n`;
 const NODES = `SELECT runs.n AS n, id, parent, start_us, fields ->> '$.dotted_order' AS own
   FROM runs JOIN details ON details.n = runs.n WHERE trace = ? AND start_us IS NOT NULL AND ${IS_GOING_ON.sql}`;

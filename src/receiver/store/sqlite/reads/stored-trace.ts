@@ -253,8 +253,8 @@ const TOP_ROOT = `${FIRST} AND ${IS_TOP_RUN} ORDER BY start_us, n LIMIT 1`;
 const FIRST_ROOT = `${FIRST} AND flags & ${RunFlag.INTERNAL} = 0 ORDER BY start_us, n LIMIT 1`;
 const ANY_ROOT = `${FIRST} ORDER BY start_us, n LIMIT 1`;
 const IS_LIMITED = `flags & ${RunFlag.LIMITED}`;
-const FIRST_RECEIVED = `${FIRST} AND NOT EXISTS (SELECT 1 FROM runs AS parents
-    WHERE parents.tenant = runs.tenant AND parents.id = runs.parent AND parents.trace = runs.trace)
-  ORDER BY ${IS_LIMITED}, n LIMIT 1`;
+const HAS_PARENT = `EXISTS (SELECT 1 FROM runs AS parents
+  WHERE parents.tenant = runs.tenant AND parents.id = runs.parent AND parents.trace = runs.trace)`;
+const FIRST_RECEIVED = `${FIRST} ORDER BY ${HAS_PARENT}, ${IS_LIMITED}, n LIMIT 1`;
 const ROOT_IN_PROJECT = `${FIRST} AND (NOT ${IS_LIMITED} OR project = ?)
   ORDER BY id = ? DESC, (${IS_TOP_RUN}) DESC, flags & ${RunFlag.INTERNAL}, start_us, n LIMIT 1`;
