@@ -160,6 +160,15 @@ export const deletionCases: readonly StoreCase[] = [
     },
   },
   {
+    title: 'A run that names its trace by a run of a deleted trace is ignored',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1), post(2, { parent: 1, trace_id: id(1) })]);
+      await store.remove(SCOPE, { kind: 'trace', id: id(1) });
+      await store.apply(SCOPE, [post(3, { trace_id: id(2) })]);
+      equal(await numbersOf(store), []);
+    },
+  },
+  {
     title: 'A run that is stored in another trace keeps its messages that name a deleted trace',
     run: async (store) => {
       await store.apply(SCOPE, [post(1), post(2)]);

@@ -63,11 +63,11 @@ export class Tombstones {
     names: TraceNames<Trace>,
   ): ReadonlyMap<string, Trace> {
     const runs = new Map([...given].filter(([id]) => !this.single.has(id)));
-    const shown = (trace: Trace | undefined): Trace | Tombstone | undefined =>
-      trace?.isHidden === true ? new Tombstone(trace.id, trace.isNamed) : trace;
     const named = (name: string): Trace | Tombstone | undefined => {
       const isNamed = this.traces.get(name);
-      return isNamed === undefined ? shown(names.named(name)) : new Tombstone(name, isNamed);
+      if (isNamed !== undefined) return new Tombstone(name, isNamed);
+      const trace = names.named(name);
+      return trace?.isHidden === true ? new Tombstone(trace.id, trace.isNamed) : trace;
     };
     const decided = decideTraces<Trace | Tombstone>(runs, {
       ofRun: (id) => {
@@ -76,7 +76,9 @@ export class Tombstones {
         // A late message without a name may have stored the run as a trace of its own.
         const { traceId } = runs.get(id) ?? {};
         const isLate = isAlone && traceId !== undefined && named(traceId) instanceof Tombstone;
-        return isLate || this.runs.has(id) ? new Tombstone('', false) : shown(stored);
+        // As if the runs of a hidden trace were deleted already.
+        const isDeleted = isLate || this.runs.has(id) || stored?.isHidden === true;
+        return isDeleted ? new Tombstone('', false) : stored;
       },
       named,
       create: (id, isNamed) => names.create(id, isNamed),
