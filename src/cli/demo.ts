@@ -21,13 +21,15 @@ export function define(command: Command, context: CommandContext): void {
     .action(async (options) => context.endAs(await run(options, context)));
 }
 
+interface DemoOptions {
+  readonly json?: true | undefined;
+  readonly keep?: true | undefined;
+}
+
 /** Global key of the function with which a program that starts the demo replaces its tracer. */
 const TRACER = Symbol.for('runspan.demo.tracer');
 
-async function run(
-  { json, keep }: Readonly<Partial<Record<'json' | 'keep', true | undefined>>>,
-  { stdout, stderr }: CommandContext,
-): Promise<Ending> {
+async function run({ json, keep }: DemoOptions, { stdout, stderr }: CommandContext): Promise<Ending> {
   await provideApi();
   const { createTracer } = await import('examples:minimal-tracer');
   const { createScriptedChat } = await import('examples:scripted-chat');

@@ -149,13 +149,17 @@ function endBy(signal: NodeJS.Signals): void {
   // If the application added a listener during the flush, that listener decides whether the process ends.
   if (areOurs(signal)) {
     guard('signal', exitAll);
-    // Turns off the terminal's raw mode. Node resets the terminal only if the signal never had a listener.
-    guard('signal', () => nodeModule('node:tty').isatty(0) && process.stdin.setRawMode(false));
+    guard('signal', restoreTerminal);
   }
   // Without a listener that it can count, Node no longer watches the signal. Hidden ones, as of tsx, are called directly.
   const isHeard = process.rawListeners(signal).length > 0;
   if (isHeard) Reflect.apply(process.emit, process, [signal, signal, nodeModule('node:os').constants.signals[signal]]);
   else process.kill(process.pid, signal);
+}
+
+/** Turns off the terminal's raw mode. Node resets the terminal only if the signal never had a listener. */
+function restoreTerminal(): void {
+  if (nodeModule('node:tty').isatty(0)) process.stdin.setRawMode(false);
 }
 
 /** Listens for the signals that the open exporters handle, and for no other. */

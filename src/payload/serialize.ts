@@ -192,16 +192,16 @@ export class ChunkList {
     this.#unsearched = [];
     const joined = unsearched.join(',');
     if (this.#passesSearch(joined)) this.#json.push(joined);
-    else {
-      for (const json of unsearched) {
-        // Parses the text instead of reading the chunk again, because the application may have changed the chunk.
-        this.#json.push(this.#passesSearch(json) ? json : copiedJson(parseExact(json), this.#rules, CHUNK));
-      }
-    }
+    else for (const json of unsearched) this.#json.push(this.#passesSearch(json) ? json : this.#maskedJson(json));
   }
 
   #passesSearch(json: string): boolean {
     return this.#check?.passesSearch(json) === true;
+  }
+
+  /** Parses the text instead of reading the chunk again, because the application may have changed the chunk. */
+  #maskedJson(json: string): string {
+    return copiedJson(parseExact(json), this.#rules, CHUNK);
   }
 
   #encodeTexts(): void {

@@ -66,7 +66,10 @@ function hash(text: string, previous: string[] = []): string[] {
   throw new InvalidArgumentError('Expected a destination from the output of runspan spool list.');
 }
 
-type PurgeOptions = FolderOptions & Readonly<Partial<Record<'all' | 'yes', true | undefined>>>;
+interface PurgeOptions extends FolderOptions {
+  readonly all?: true | undefined;
+  readonly yes?: true | undefined;
+}
 
 function purgeRuns({ all, yes, ...options }: PurgeOptions): { lines: string[]; isDryRun: boolean } {
   const isSelected = options.endpoint !== undefined || env('RUNSPAN_ENDPOINT') !== undefined;

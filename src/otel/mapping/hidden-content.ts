@@ -20,14 +20,14 @@ export const NO_CONTENT: readonly string[] = `
   env environment error.code error.message error.name error.stack error.type event.name exception.escaped
   exception.message exception.stacktrace exception.type faas.coldstart faas.cron faas.instance faas.invocation_id
   faas.invoked_name faas.invoked_provider faas.invoked_region faas.max_memory faas.name faas.time faas.trigger
-  faas.version feature_flag.key gcp.vertex.agent.event_id
-  gcp.vertex.agent.invocation_id gen_ai.agent.description gen_ai.agent.id gen_ai.agent.name gen_ai.agent.version
-  gen_ai.data_source.id gen_ai.evaluation.name gen_ai.evaluation.score.label gen_ai.event.end_time
-  gen_ai.event.start_time gen_ai.guardrail.name gen_ai.main_agent.id gen_ai.main_agent.name gen_ai.memory.record.id
-  gen_ai.memory.store.id gen_ai.openai.response.system_fingerprint gen_ai.pipeline.name gen_ai.skill.id
-  gen_ai.skill.name gen_ai.token.type gen_ai.tool.description gen_ai.tool.name gen_ai.tool.type gen_ai.workflow.name
-  graph.node.* host.* http.client_ip http.error_message http.error_name http.flavor http.host http.scheme
-  http.server_name http.status_text http.user_agent jsonrpc.protocol.version jsonrpc.request.id k8s.* langfuse.environment
+  faas.version feature_flag.key gcp.vertex.agent.event_id gcp.vertex.agent.invocation_id gen_ai.agent.description
+  gen_ai.agent.id gen_ai.agent.name gen_ai.agent.version gen_ai.data_source.id gen_ai.evaluation.name
+  gen_ai.evaluation.score.label gen_ai.event.end_time gen_ai.event.start_time gen_ai.guardrail.name
+  gen_ai.main_agent.id gen_ai.main_agent.name gen_ai.memory.record.id gen_ai.memory.store.id
+  gen_ai.openai.response.system_fingerprint gen_ai.pipeline.name gen_ai.skill.id gen_ai.skill.name gen_ai.token.type
+  gen_ai.tool.description gen_ai.tool.name gen_ai.tool.type gen_ai.workflow.name graph.node.* host.* http.client_ip
+  http.error_message http.error_name http.flavor http.host http.scheme http.server_name http.status_text
+  http.user_agent jsonrpc.protocol.version jsonrpc.request.id k8s.* langfuse.environment
   langfuse.experiment.dataset.id langfuse.experiment.id langfuse.experiment.item.id langfuse.experiment.name
   langfuse.observation.level langfuse.observation.prompt.name langfuse.observation.prompt.version
   langfuse.observation.status_message langfuse.observation.type langfuse.release langfuse.trace.name langfuse.version
@@ -36,17 +36,17 @@ export const NO_CONTENT: readonly string[] = `
   ls_invocation_params.reasoning ls_invocation_params.service_tier ls_invocation_params.stop_sequences
   mastra.span.type mcp.method.name mcp.protocol.version mcp.session.id messaging.client.id
   messaging.consumer.group.name messaging.destination.partition.id messaging.message.conversation_id
-  messaging.message.id messaging.system messaging.system.name net.host.ip net.host.name net.host.port net.peer.ip net.peer.name
-  net.peer.port net.protocol.name net.protocol.version net.sock.family net.sock.host.addr net.sock.host.port
-  net.sock.peer.addr net.sock.peer.name net.sock.peer.port net.transport network.connection.subtype
+  messaging.message.id messaging.system messaging.system.name net.host.ip net.host.name net.host.port net.peer.ip
+  net.peer.name net.peer.port net.protocol.name net.protocol.version net.sock.family net.sock.host.addr
+  net.sock.host.port net.sock.peer.addr net.sock.peer.name net.sock.peer.port net.transport network.connection.subtype
   network.connection.type network.interface.name network.local.address network.local.port network.peer.address
   network.peer.port network.protocol.name network.protocol.version network.transport network.type openai.api.type
-  openai.response.system_fingerprint openinference.span.kind operation.name os.* otel.component.name otel.component.type
-  otel.library.name otel.library.version otel.scope.name otel.scope.version otel.status_code otel.status_description
-  peer.service
-  process.executable.name process.runtime.* prompt.id release resource.name rpc.response.status_code rpc.system
-  rpc.system.name sentry.environment sentry.kind sentry.op sentry.origin sentry.release sentry.source server.address
-  service.instance.id service.name service.namespace service.peer.name service.version session.previous_id span.type telemetry.* thread.id thread.name tool.description tool.name
+  openai.response.system_fingerprint openinference.span.kind operation.name os.* otel.component.name
+  otel.component.type otel.library.name otel.library.version otel.scope.name otel.scope.version otel.status_code
+  otel.status_description peer.service process.executable.name process.runtime.* prompt.id release resource.name
+  rpc.response.status_code rpc.system rpc.system.name sentry.environment sentry.kind sentry.op sentry.origin
+  sentry.release sentry.source server.address service.instance.id service.name service.namespace service.peer.name
+  service.version session.previous_id span.type telemetry.* thread.id thread.name tool.description tool.name
   traceloop.entity.name traceloop.entity.path traceloop.entity.version traceloop.span.kind traceloop.workflow.name
   url.domain url.scheme url.template user_agent.* version`
   .trim()

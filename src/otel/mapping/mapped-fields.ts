@@ -75,7 +75,7 @@ export function mapEnd(
   } else if (outputs !== undefined) {
     fields.outputs = encoded('outputs', outputs, capture, fields.inputs);
   }
-  groups.metadata = { ...found, fields: metadata };
+  groups.metadata = metadata === found.fields ? found : { fields: metadata };
   return groups as Groups & { readonly metadata: Found };
 }
 

@@ -210,13 +210,14 @@ export function withRecord<Fields extends SmallFields>(
   if (isFirst) return { fields: record, payloads };
   const names = [...namesOf(record), ...payloads];
   const isPost = age < PATCH && record.name !== undefined;
-  // A post of a key without a project decides the project of the run.
+  // The post of a key without a project sets the project of the run, whatever limited keys have sent.
   const known = isPost && record.limited_key === undefined ? withoutProject(ages, stored) : stored;
   const storedNames = new Set([...namesOf(known), ...Object.keys(ages)]);
   const ageOfField = (name: string): Age => (storedNames.has(name) ? (ages[name] ?? first) : OPEN);
   const refused = new Set(names.filter((name) => ageOfField(name) > age));
-  const isDecided = known.limited_key === undefined && Object.values(ages).some((one) => one < PATCH);
-  if (record.limited_key && isDecided) for (const name of PROJECT) refused.add(name);
+  if (record.limited_key && known.limited_key === undefined && Object.values(ages).some((one) => one < PATCH)) {
+    for (const name of PROJECT) refused.add(name);
+  }
   if (age === INCOMPLETE && ageOfField('end_time') > age) for (const name of END) refused.add(name);
   const isEnd = age > INCOMPLETE && names.includes('end_time');
   const replaced = new Set(END.filter((name) => isEnd && ageOfField(name) === INCOMPLETE));

@@ -76,7 +76,7 @@ export interface TimeRange {
 
 /**
  * The value by which a list is sorted. Runs without the sort value come last in either order. In a list of traces,
- * `tokens` and `cost` are totals for the whole trace, or of its runs in the project of the scope.
+ * `tokens` and `cost` are totals for the trace. If the scope has a project, they count only runs in it.
  */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 

@@ -173,7 +173,7 @@ export class ClickHouseDeletions {
     for (let hasMore = true; hasMore && !this.#isClosed; ) {
       const select = sql`${coveredTraces(deletion, columns, atMs)} LIMIT ${STEP_TRACES}`;
       const traces = await this.#db.rows<CoveredTrace>(select);
-      // Traces that arrive meanwhile may be covered too, so there might always be some.
+      // Looking for traces until there are none could take forever, because new ones may arrive all the time.
       hasMore = traces.length === STEP_TRACES;
       if (project !== undefined) await this.#deleteRuns(tenant, traces);
       else if (traces.length > 0) await this.#delete(tenant, traces, this.nowUs);

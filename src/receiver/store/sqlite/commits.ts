@@ -96,20 +96,25 @@ export class SqliteCommits {
     });
   }
 
-  readonly addFeedback = ({ tenant }: Scope, feedback: string): Promise<boolean> =>
-    this.#change(() => this.#writer.addFeedback(tenant, feedback));
+  addFeedback({ tenant }: Scope, feedback: string): Promise<boolean> {
+    return this.#change(() => this.#writer.addFeedback(tenant, feedback));
+  }
 
-  readonly removeFeedback = ({ tenant }: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> =>
-    this.#change(() => this.#writer.removeFeedback(tenant, feedback));
+  removeFeedback({ tenant }: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
+    return this.#change(() => this.#writer.removeFeedback(tenant, feedback));
+  }
 
-  readonly addTokenSecret = (secret: TokenSecret): Promise<void> =>
-    this.#call(() => this.#writer.addTokenSecret(secret));
+  addTokenSecret(secret: TokenSecret): Promise<void> {
+    return this.#call(() => this.#writer.addTokenSecret(secret));
+  }
 
-  readonly revokeTokens = ({ tenant }: Scope, id: string, revokedMs: number): Promise<void> =>
-    this.#call(() => this.#writer.revokeTokens(tenant, id, revokedMs));
+  revokeTokens({ tenant }: Scope, id: string, revokedMs: number): Promise<void> {
+    return this.#call(() => this.#writer.revokeTokens(tenant, id, revokedMs));
+  }
 
-  readonly useKey = (id: string, usedMs: number): Promise<void> =>
-    this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
+  useKey(id: string, usedMs: number): Promise<void> {
+    return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
+  }
 
   /** Hides the traces of a deletion. Background steps delete their runs. */
   remove(deletion: Deletion): Promise<RunCounts> {
@@ -222,9 +227,12 @@ export class SqliteCommits {
     return hasWrites && this.#index.waiting <= DELETED_WORDS_MAX && !this.#retention.isUrgent && this.#retention.isDue;
   }
 
+  get #usualStepMs(): number {
+    return since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_STEP_MS : STEP_MS;
+  }
+
   #indexRuns(): void {
-    const usualMs = since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_STEP_MS : STEP_MS;
-    const stepMs = this.#index.waiting > UNINDEXED_MAX ? LATE_INDEX_MS : usualMs;
+    const stepMs = this.#index.waiting > UNINDEXED_MAX ? LATE_INDEX_MS : this.#usualStepMs;
     this.#inTransaction(() => this.#index.step(stepMs));
     this.#indexedAtMs = performance.now();
   }

@@ -72,8 +72,8 @@ export class SqliteRetention {
 
   /** Whether traces are due, other than those that are deleted by request. */
   get isUrgent(): boolean {
-    const isRemoving = this.#hidden()?.kind === HiddenKind.REQUESTED;
-    return isRemoving ? this.#expired || this.#usedBytes() > this.#limits.maxBytes : this.isDue;
+    const { kind = HiddenKind.EVICTED } = this.#hidden() ?? {};
+    return kind !== HiddenKind.EVICTED ? this.#expired || this.#usedBytes() > this.#limits.maxBytes : this.isDue;
   }
 
   /**

@@ -26,7 +26,7 @@ export class StatisticsCache {
     if (kept !== undefined && performance.now() - kept.atMs < this.#keptMs) return structuredClone(kept.answer);
     const [deletions, atMs] = [this.#deletions.get(tenant), performance.now()];
     const answer = await read();
-    // What is deleted during the second read too may be in the answer, which is not kept.
+    // The second answer is not kept, because runs may have been deleted during that read too.
     if (this.#deletions.get(tenant) !== deletions) return structuredClone(await read());
     if (this.#answers.size >= ANSWERS_MAX) this.#answers.clear();
     this.#answers.set(key, { answer, atMs });

@@ -104,7 +104,7 @@ function candidateCondition(tenant: string, { prefixes, phrases }: Search, { fro
     .map((word) => sql`${sql(SEARCHED_TEXT)} LIKE ${string(`%${word}%`)}`);
   const message = all([
     sql`tenant = ${string(tenant)} AND kind < ${TOMBSTONE}`,
-    // A run that starts later than now arrived before its start.
+    // A run can have a start time in the future. Its messages were received before that time.
     ...(Number.isFinite(fromUs) && fromUs < Date.now() * 1_000
       ? [sql`received_us >= ${integer(fromUs - EARLY_US)}`]
       : []),
