@@ -2,8 +2,8 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { isPerRequest } from '../platform/node.ts';
 import { clearTimer, DELAY_MAX_MS, setSoon, setTimer } from '../platform/timers.ts';
+import { delayedEndsSettled, releaseAll } from '../run/delayed-ends.ts';
 import { type EncodedRun, type EndOverride, releaseRun } from '../run/encoded-run.ts';
-import { lateContentSettled, releaseAll } from '../run/late-content.ts';
 import { type EndReason, PROGRAM_ENDED } from '../run/record.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunPlace, RunSink } from '../run/sink.ts';
@@ -183,14 +183,15 @@ export class Exporter implements RunSink {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
     const isClosing = this.#state === 'closing';
     try {
-      const { leftMs, waitingRuns } = await lateContentSettled(limitMs);
+      // At the end, half of the time is for the delivery of what still waits then.
+      const isLast = interrupts || isClosing;
+      const spareMs = isLast ? limitMs / 2 : 0;
+      const { leftMs, waitingRuns } = await delayedEndsSettled(limitMs - spareMs);
       this.light?.begin();
-      // A closed exporter would drop the runs that still wait.
-      if (isClosing && waitingRuns > 0) releaseAll();
-      const late = isClosing ? 0 : waitingRuns;
-      if (interrupts || isClosing) this.#interruptOpenRuns();
+      const late = isLast ? 0 : waitingRuns;
+      if (isLast) this.#interruptOpenRuns();
       if (this.#states.pendingRuns === 0) return { ok: late === 0, pending: late };
-      const isInTime = await this.#loop.flush(leftMs, isClosing);
+      const isInTime = await this.#loop.flush(leftMs + spareMs, isClosing);
       // If the exporter closed during the flush, undelivered runs may remain on disk.
       const pending = Math.max(late, isInTime && this.#state !== 'closed' ? 0 : this.#states.pendingRuns);
       return { ok: pending === 0, pending };
@@ -373,7 +374,13 @@ export class Exporter implements RunSink {
   #interruptOpenRuns(): void {
     const { queue } = this.#states;
     const end = endNow(PROGRAM_ENDED, 'interrupted');
-    while (queue.oldestOpen !== undefined) this.#states.sendIncomplete(queue.oldestOpen, end);
+    while (queue.oldestOpen !== undefined) this.#endOpen(queue.oldestOpen, end);
+  }
+
+  /** Sends an open run with the given end. A run that has ended, but whose end waits, is sent with its own end. */
+  #endOpen(delivery: Delivery, end: EndOverride): void {
+    if (delivery.run.endTime !== undefined) releaseAll();
+    if (isOpen(delivery)) this.#states.sendIncomplete(delivery, end);
   }
 
   #sendIncomplete(): void {
@@ -383,7 +390,7 @@ export class Exporter implements RunSink {
       'incomplete',
       'a run is open for an hour, or more than 10,000 runs are open, and the oldest is sent as incomplete; logged once',
     );
-    this.#states.sendIncomplete(oldest, endNow(INCOMPLETE, 'incomplete'));
+    this.#endOpen(oldest, endNow(INCOMPLETE, 'incomplete'));
   }
 
   #watchOpenRuns(): void {

@@ -3,7 +3,7 @@ import { guard } from '../base/guard.ts';
 import { SIGNALS } from '../config/options.ts';
 import { nodeModule, setImmediate } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';
-import { releaseAll } from '../run/late-content.ts';
+import { releaseAll } from '../run/delayed-ends.ts';
 
 /** The exporter methods that are called when the process ends. */
 export interface EndingExporter {

@@ -2,8 +2,8 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { type ConfigureOptions, resolveSettings } from '../config/options.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
+import { delayedEndsSettled } from '../run/delayed-ends.ts';
 import { projectText } from '../run/encoded-run.ts';
-import { lateContentSettled } from '../run/late-content.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import { type FlushLimit, type FlushResult, flushed, type RunSink } from '../run/sink.ts';
 import { exporterFor, preloadSoon, renewKey } from './create-exporter.ts';
@@ -87,7 +87,7 @@ export class ProcessExporters {
     if (this.isEmpty) {
       // The runs of `recordRuns` have no exporter.
       const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
-      const { waitingRuns: pending } = await lateContentSettled(limitMs);
+      const { waitingRuns: pending } = await delayedEndsSettled(limitMs);
       return { ok: pending === 0, pending };
     }
     return flushed([...this.#open].map(call));

@@ -10,13 +10,14 @@ import { callsOfSink } from '../run/calls/calls.ts';
 import { contextOfRoot, heldRateOf, isOff, leftOutContext, type RunContext, SAMPLED } from '../run/context/context.ts';
 import { enteredContext, innermostContext } from '../run/context/current.ts';
 import { sinkOf } from '../run/context/inherited.ts';
+import { delayedEndsSettled } from '../run/delayed-ends.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { type SpanVocabulary, vocabulariesCheck, vocabularyChecks } from './conventions/span-vocabulary.ts';
 import { addRegistry, detach, isRecordedSpan, isRoot, recordedRun } from './live/active-spans.ts';
 import { extractedFor } from './live/extracted-run.ts';
-import { deliver, FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
+import { deliver, FlushTime, unwatchEnd, watchForEnd } from './live/flushing.ts';
 import { type SpanEntry, SpanRegistry } from './live/span-registry.ts';
 import { SpanRun } from './live/span-run.ts';
 import { inRequest, type SpanStart } from './live/span-start.ts';
@@ -271,8 +272,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   /** Returns the error of the first sink that has not delivered all runs. */
   async #flush(timeoutMs: number): Promise<unknown> {
     const sinks = [...this.#sinks()];
-    const waitMs = await resourcesSettled();
-    const leftMs = Math.max(0, timeoutMs - waitMs);
+    const { leftMs } = await delayedEndsSettled(timeoutMs);
     const flushes = await Promise.allSettled(sinks.map((sink) => deliver(sink, leftMs)));
     return flushes.find((flush) => flush.status === 'rejected')?.reason;
   }

@@ -1,14 +1,10 @@
-import { monotonicNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { shared } from '../base/shared.ts';
-import { clearTimer, delay, setTimer } from '../platform/timers.ts';
+import { clearTimer, setTimer } from '../platform/timers.ts';
+import { type DelayedEnd, delayEnd, stopDelay } from './delayed-ends.ts';
 
 /** Time that an ended run waits for late content, in milliseconds. */
 const WAIT_MS = 1_000;
-
-/** Maximum number of ended runs that wait. Above this number, the oldest is released. */
-const WAITING_MAX = 10_000;
 
 /** A payload that a function of the application returns as a promise. `place` names the function in log lines. */
 export class LateValue {
@@ -27,13 +23,11 @@ export class LateValue {
   }
 }
 
-const waiting: Set<LateContent> = shared('lateContent', () => new Set());
-
 /**
  * The content of one run that the application's functions have not returned yet. The record does not contain such
  * content, so a run that is released early never shows it.
  */
-export class LateContent {
+export class LateContent implements DelayedEnd {
   /** The values that have not settled. Empty after the release. */
   readonly #values = new Set<LateValue>();
   #end: (() => void) | undefined;
@@ -65,13 +59,11 @@ export class LateContent {
       return;
     }
     this.#timer = setTimer(() => this.release(), WAIT_MS).unref();
-    waiting.add(this);
-    const [oldest] = waiting;
-    if (waiting.size > WAITING_MAX) oldest?.release();
+    delayEnd(this);
   }
 
   release(): void {
-    waiting.delete(this);
+    stopDelay(this);
     clearTimer(this.#timer);
     for (const { place } of this.#values) reportHidden(place, 'has not settled in time');
     this.#values.clear();
@@ -83,34 +75,4 @@ export class LateContent {
 /** Logs once per function that its content is hidden. The line contains no message, because errors may contain payloads. */
 export function reportHidden(place: string, reason: string): void {
   diagnostics.warnOnce(`late ${place}`, `${place} ${reason}, so the content is hidden.`);
-}
-
-/** Releases all runs, because the process ends. */
-export function releaseAll(): void {
-  // Also visits runs that begin to wait during the iteration.
-  for (const content of waiting) content.release();
-}
-
-/**
- * Waits for the late content of all runs that have ended before this call, for at most `limitMs`. Resolves to the
- * milliseconds left, and to the number of runs that still wait when the time is over.
- */
-export async function lateContentSettled(limitMs: number): Promise<{ leftMs: number; waitingRuns: number }> {
-  if (waiting.size === 0) return { leftMs: limitMs, waitingRuns: 0 };
-  const startedMs = monotonicNowMs();
-  const over = new AbortController();
-  let isOver = false;
-  const limit = delay(limitMs, over.signal, true).then(
-    () => {
-      isOver = true;
-    },
-    () => {},
-  );
-  // A run waits at most twice: for a function of its own, then for a function of its client.
-  for (let round = 0; round < 2; round++) {
-    await Promise.race([limit, Promise.all(Array.from(waiting, ({ released }) => released))]);
-  }
-  over.abort();
-  if (isOver) return { leftMs: 0, waitingRuns: waiting.size };
-  return { leftMs: Math.max(0, limitMs - (monotonicNowMs() - startedMs)), waitingRuns: 0 };
 }

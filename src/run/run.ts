@@ -14,6 +14,7 @@ import { isCallType, SOURCES } from './calls/same-call.ts';
 import { PACKAGE_COPY, type RunContext, type RunOwner, type RunStatus } from './context/context.ts';
 import { activeSpan, contextOf, currentContext, observeRun } from './context/current.ts';
 import { ownerWith, urlOf } from './context/inherited.ts';
+import { endAfter } from './delayed-ends.ts';
 import { describeOpenRun, type EncodedRun, encodeLazy, setPayload } from './encoded-run.ts';
 import { addMetadata, EventList, type Fields, notInherited, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
@@ -401,7 +402,7 @@ export class Run implements HookedRun {
     if (sink === undefined) return;
     const target = record.held ?? sink;
     if (this.complete === undefined) target.end(record, sink);
-    else void this.complete.then(() => target.end(record, sink));
+    else endAfter(this.complete, () => target.end(record, sink));
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {

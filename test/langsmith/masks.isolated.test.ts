@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { configure, currentRun, traceable as traceableOfCore } from '#src/index.ts';
 import { Client, type ClientConfig, getCurrentRunTree, RunTree, traceable } from '#src/langsmith.ts';
-import { releaseAll } from '#src/run/late-content.ts';
+import { releaseAll } from '#src/run/delayed-ends.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { record } from '../instrument/recorder.ts';
 import { addsUp } from '../support/adds-up.ts';

@@ -7,7 +7,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import type { Limits } from '#src/config/limits.ts';
-import { createExporter } from '#src/index.ts';
+import { createExporter, type Exporter, type FlushResult, flush } from '#src/index.ts';
 import { RunSpanProcessor, type RunSpanProcessorOptions, type SpanLike } from '#src/otel.ts';
 import { cases } from '../support/campaign.ts';
 import { tune } from '../support/environment.ts';
@@ -244,7 +244,7 @@ describe('a resource with pending attributes', () => {
     const valuesOf = async (key: string) => (await receiver.runs()).map(({ extra }) => extra?.metadata?.[key]);
     const services = () => valuesOf('service.name');
     const hosts = () => valuesOf('host.name');
-    return { tracer, provider, service, services, hosts, exporter, errors };
+    return { tracer, provider, service, services, hosts, exporter, errors, receiver };
   }
 
   test('names the service of spans that ended before, and a flush waits for it', async () => {
@@ -257,6 +257,22 @@ describe('a resource with pending attributes', () => {
     await provider.forceFlush();
     expect(await services()).toEqual(['shop', 'shop']);
     expect(errors).toEqual([]);
+  });
+
+  test('delays no end beyond a flush, and is no reason to tell a span as interrupted', async () => {
+    const flushes: ((exporter: Exporter) => Promise<FlushResult>)[] = [
+      (exporter) => exporter.flush(),
+      (exporter) => exporter.close(),
+      (exporter) => exporter.close({ timeoutMs: 1_000 }),
+      () => flush(),
+    ];
+    const told = flushes.map(async (flushIt) => {
+      const { receiver, exporter } = await serving();
+      const { pending } = await flushIt(exporter);
+      return { pending, runs: (await receiver.runs()).map(({ end_time, error }) => [end_time !== undefined, error]) };
+    });
+    const whole = { pending: 0, runs: [[true, undefined]] };
+    expect(await Promise.all(told)).toEqual([whole, whole, whole, whole]);
   });
 
   test('delays spans for at most 1.5 s, and only once', async () => {

@@ -45,9 +45,8 @@ export async function deliver(sink: RunSink, timeoutMs: number): Promise<void> {
 
 const WAIT_MAX_MS = 1_500;
 
-/** The wait for each resource, so that each resource is waited for only once. */
-const waits = new WeakMap<ResourceLike, Promise<void>>();
-const unfinished = new Set<Promise<void>>();
+/** The wait for each resource, so that each resource is waited for only once. Undefined once it is over. */
+const waits = new WeakMap<ResourceLike, Promise<void> | undefined>();
 
 /**
  * Waits until the resource's pending attributes are known, or until the time limit. Returns undefined if no attribute
@@ -55,21 +54,10 @@ const unfinished = new Set<Promise<void>>();
  */
 export function resourceWait(resource: ResourceLike): Promise<void> | undefined {
   if (resource?.asyncAttributesPending !== true) return undefined;
-  const known = waits.get(resource);
-  if (known !== undefined) return unfinished.has(known) ? known : undefined;
-  const wait = settledOrLate(resource);
+  if (waits.has(resource)) return waits.get(resource);
+  const wait = settledOrLate(resource).then(() => void waits.set(resource, undefined));
   waits.set(resource, wait);
-  unfinished.add(wait);
-  void wait.then(() => unfinished.delete(wait));
   return wait;
-}
-
-/** Waits for all resources with pending attributes. Resolves to the elapsed milliseconds. Never rejects. */
-export async function resourcesSettled(): Promise<number> {
-  if (unfinished.size === 0) return 0;
-  const startedMs = monotonicNowMs();
-  await Promise.all(unfinished);
-  return monotonicNowMs() - startedMs;
 }
 
 async function settledOrLate(resource: ResourceLike): Promise<void> {

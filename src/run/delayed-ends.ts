@@ -1,0 +1,67 @@
+import { monotonicNowMs } from '../base/clock.ts';
+import { shared } from '../base/shared.ts';
+import { delay } from '../platform/timers.ts';
+
+/** Maximum number of ended runs that wait. Above this number, the oldest is released. */
+const DELAYED_MAX = 10_000;
+
+/** A run that has ended, but whose end waits for a part of its content. */
+export interface DelayedEnd {
+  /** Passes the end on without what is missing. */
+  release(): void;
+  /** Resolves when the end was passed on. */
+  readonly released: Promise<unknown>;
+}
+
+/** All ended runs that wait, whatever for. Each flush waits for them, and none of them is told as interrupted. */
+const delayed: Set<DelayedEnd> = shared('delayedEnds', () => new Set());
+
+export function delayEnd(end: DelayedEnd): void {
+  delayed.add(end);
+  const [oldest] = delayed;
+  if (delayed.size > DELAYED_MAX) oldest?.release();
+}
+
+/** Called when the end is passed on. Returns false if it was before. */
+export function stopDelay(end: DelayedEnd): boolean {
+  return delayed.delete(end);
+}
+
+/** Calls `end` when `known` resolves, or when the run is released. `known` never rejects. */
+export function endAfter(known: Promise<unknown>, end: () => void): void {
+  const release = (): void => {
+    if (stopDelay(entry)) end();
+  };
+  const entry: DelayedEnd = { release, released: known.then(release) };
+  delayEnd(entry);
+}
+
+/** Releases all runs, because nothing can wait any longer. */
+export function releaseAll(): void {
+  // Also visits runs that begin to wait during the iteration.
+  for (const end of delayed) end.release();
+}
+
+/**
+ * Waits until the ends of all runs that have ended before this call were passed on, for at most `limitMs`. Resolves to
+ * the milliseconds left, and to the number of runs that still wait when the time is over.
+ */
+export async function delayedEndsSettled(limitMs: number): Promise<{ leftMs: number; waitingRuns: number }> {
+  if (delayed.size === 0) return { leftMs: limitMs, waitingRuns: 0 };
+  const startedMs = monotonicNowMs();
+  const over = new AbortController();
+  let isOver = false;
+  const limit = delay(limitMs, over.signal, true).then(
+    () => {
+      isOver = true;
+    },
+    () => {},
+  );
+  // A run waits at most three times: for a function of its own, for a function of its client, and for its resource.
+  for (let round = 0; round < 3; round++) {
+    await Promise.race([limit, Promise.all(Array.from(delayed, ({ released }) => released))]);
+  }
+  over.abort();
+  if (isOver) return { leftMs: 0, waitingRuns: delayed.size };
+  return { leftMs: Math.max(0, limitMs - (monotonicNowMs() - startedMs)), waitingRuns: 0 };
+}
