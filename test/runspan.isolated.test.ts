@@ -225,6 +225,29 @@ describe('configure, called again', () => {
   });
 });
 
+test.each<[string, (key: string) => Partial<ConfigureOptions>, boolean]>([
+  ['an API key', (apiKey) => ({ apiKey }), false],
+  ['credentials in a header', (key) => ({ headers: { authorization: `Bearer ${key}` } }), false],
+  ['the key of one workspace', (apiKey) => ({ apiKey, workspaceId: 'w' }), true],
+  ['a function that returns a key', (key) => ({ apiKey: () => key }), true],
+  ['a function that returns credentials', (key) => ({ headers: () => ({ authorization: `Bearer ${key}` }) }), true],
+])(
+  'runs that wait at a changed configuration are sent with the new key only if the tenant is the same: %s',
+  async (_, optionsFor, isSame) => {
+    const isNew = ({ headers }: Received) => JSON.stringify(headers).includes('key-of-new');
+    const server = await ingestServerInTest((request) => ({ status: isNew(request) ? 202 : 401 }));
+    const { configure, flush, shutdown, stats, traceable } = await freshPackage();
+    configure({ endpoint: server.url, log, ...optionsFor('key-of-old') });
+    traceable(() => 1, { name: 'old' })();
+    expect((await flush({ timeoutMs: 50 })).ok).toBe(false);
+    configure({ endpoint: server.url, log, ...optionsFor('key-of-new') });
+    traceable(() => 1, { name: 'new' })();
+    await shutdown({ timeoutMs: 2_500 });
+    expect(stats().sent).toBe(isSame ? 2 : 1);
+    expect(Object.keys(arrivals(server.received.filter(isNew))).sort()).toEqual(isSame ? ['new', 'old'] : ['new']);
+  },
+);
+
 test('createExporter receives the complete subtree of its runs, and no others', async () => {
   const [main, tenant] = [await service(), await service()];
   const { configure, createExporter, flush, stats, startRun, traceable, withRun } = await freshPackage();

@@ -249,7 +249,7 @@ export class Attempts {
     switch (outcome.kind) {
       case 'accepted':
         this.#noteAccepted(batch);
-        if (batch.slab !== undefined) {
+        if (batch.slab !== undefined && outcome.repetition === undefined) {
           this.#slabs?.accepted(batch.slab);
           break;
         }
@@ -260,7 +260,10 @@ export class Attempts {
           // OTLP does not say which runs it rejects, and forbids sending them again. An open run is sent when it ends.
           if (item.delivery.stage === 'finishing' && rejected-- > 0) {
             this.#states.drop(item.delivery, 'rejected', outcome.detail, UNKNOWN_RUN);
-          } else if (outcome.isRepetition !== true || !isHalfKnown) this.#states.accepted(item);
+          } else if (outcome.repetition !== undefined && !batch.hasStored(item.delivery)) {
+            const reason = item.delivery.run.isIdGiven ? 'repeated' : 'rejected';
+            this.#states.drop(item.delivery, reason, outcome.repetition);
+          } else if (outcome.repetition === undefined || !isHalfKnown) this.#states.accepted(item);
           else this.#sendAgain(new Batch([Object.assign(item, { op: 'patch' })], batch), true);
         }
         break;
@@ -270,8 +273,11 @@ export class Attempts {
       case 'dropped':
         for (const { delivery } of batch.items) this.#states.drop(delivery, outcome.reason, outcome.detail);
         break;
-      case 'unsupported':
       case 'unsent':
+        batch.stored = 'all';
+        this.#sendAgain(batch, true);
+        break;
+      case 'unsupported':
         this.#sendAgain(batch, true);
     }
   }
@@ -292,6 +298,8 @@ export class Attempts {
       }
     }
     batch.detail = detail;
+    if (failure === 'later') batch.stored = 'all';
+    else if (status === 409 && batch.stored === 'nothing') batch.stored = 'some';
     const evidence = endpoint.evidenceFor(batch);
     // Strikes of another kind say nothing about this one.
     const strikes = batch.failure === failure ? batch.strikes : 0;

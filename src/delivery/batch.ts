@@ -38,6 +38,8 @@ export class Batch {
   isProbe: boolean;
   failure: Failure | undefined;
   failedAtMs = 0;
+  /** What earlier requests may have stored: nothing, some of several runs (status 409), or all. */
+  stored: 'nothing' | 'some' | 'all';
   /** Time after which the request counts as lost. Used on edge runtimes. */
   endMs = 0;
   /** Number of failures of a lone run. The failures of a batch do not count. */
@@ -52,6 +54,7 @@ export class Batch {
     this.firstFailedAt = origin?.firstFailedAt ?? 0;
     this.lastFailedAt = origin?.lastFailedAt ?? 0;
     this.isProbe = origin?.isProbe ?? false;
+    this.stored = origin?.stored ?? 'nothing';
   }
 
   get runs(): number {
@@ -83,6 +86,12 @@ export class Batch {
     const { slab } = this;
     if (slab !== undefined) return slab.written.firstAtMs;
     return this.#items.reduce((oldestMs, { delivery }) => Math.min(oldestMs, delivery.queuedAtMs), NEVER);
+  }
+
+  /** Whether a 409 for a run says that an earlier request has stored it. If not, another run has the id. */
+  hasStored({ ticket, run }: Delivery): boolean {
+    // An earlier process may have sent a run that was read from disk. Some of the runs are stored if they had ids of others.
+    return ticket !== undefined || this.stored === 'all' || (this.stored === 'some' && !run.isIdGiven);
   }
 
   isWith(delivery: Delivery): boolean {

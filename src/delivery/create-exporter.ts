@@ -2,7 +2,7 @@ import { monotonicNowMs } from '../base/clock.ts';
 import { shownAddress } from '../config/checker.ts';
 import { isJest } from '../config/environment.ts';
 import type { Settings } from '../config/options.ts';
-import { isOnByEnvironment } from '../config/service.ts';
+import { credentialsIn, isOnByEnvironment } from '../config/service.ts';
 import { loadUndici } from '../http/connections.ts';
 import { createClient, usesFetch } from '../http/create-client.ts';
 import type { Transport } from '../http/transport.ts';
@@ -15,7 +15,7 @@ import { Exporter } from './exporter.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { DropNotice, type Ledger } from './ledger.ts';
 import { flushAtEnd, forgetAtEnd } from './process-end.ts';
-import type { Destination } from './spool/directory.ts';
+import { type Destination, isSameDestination } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
 import { sendOptions } from './spool/survey.ts';
 import type { RunEncoder } from './wire/encoder.ts';
@@ -96,14 +96,14 @@ export function exporterFor(
   return exporter;
 }
 
-/** Sets a new API key for an exporter of the same service, which then sends its next request at once. */
-export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
+/** Sets a new API key for an exporter of the same service and tenant, which then sends its next request at once. */
+export function renewKey(exporter: Exporter, settings: Settings): void {
   const service = services.get(exporter);
-  const old = service?.settings;
-  const isSame = old?.endpoint.href === endpoint.href && old.headers['x-tenant-id'] === headers['x-tenant-id'];
-  const hasKey = headers['x-api-key'] !== undefined || typeof requestHeaders === 'function';
-  if (service === undefined || !isSame || !hasKey) return;
-  service.client.setHeaders(requestHeaders);
+  const destination = destinationOf(settings);
+  const hasKey = destination.apiKey !== undefined || typeof settings.requestHeaders === 'function';
+  if (service === undefined || !hasKey) return;
+  if (!isSameDestination(destinationOf(service.settings), destination)) return;
+  service.client.setHeaders(settings.requestHeaders);
   exporter.retryNow();
 }
 
@@ -129,9 +129,9 @@ const LANGSMITH_HOST = /^(https:\/\/(?:[^./]+\.)?)api\.(smith\.langchain\.com)(?
 
 const LANGSMITH_PATH = /\/api(\/v1)?$/;
 
-/** Returns the service and tenant of runs on disk. Keys from an `apiKey` function may change, so they are omitted. */
+/** Returns the service and tenant of runs. What functions return may change, so all of it is one tenant. */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
-  return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
+  return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: credentialsIn(headers) };
 }
 
 /** Pause before each part of undici. A program that ends sooner loads nothing. */

@@ -65,7 +65,7 @@ function latencyOf(ledgers: readonly Ledger[]): Latency | undefined {
 function noCounts(): Counts {
   return {
     ...{ created: 0, recovered: 0, open: 0, queued: 0, inFlight: 0, spooled: 0, sent: 0, dropped: 0 },
-    droppedByReason: { queue_full: 0, too_large: 0, rejected: 0, expired: 0, corrupt: 0, closed: 0 },
+    droppedByReason: { queue_full: 0, too_large: 0, rejected: 0, repeated: 0, expired: 0, corrupt: 0, closed: 0 },
     sampledOut: 0,
     held: 0,
     requests: { multipart: 0, simple: 0, otlp: 0 },
@@ -227,6 +227,7 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
   queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes',
   too_large: 'too large for the service even without payloads',
   rejected: 'rejected by the service',
+  repeated: 'the service already had a run with this id; give each run an `id` of its own',
   expired: 'not delivered within limits.ageMs, or within limits.spoolAgeMs if kept on disk',
   corrupt: 'the record on disk could not be read',
   closed: 'the exporter was closed before delivery',

@@ -24,7 +24,7 @@ export const createExporter: typeof configure = configure;
 
 export function stats(): object {
   const counts = { created: 0, recovered: 0, open: 0, queued: 0, inFlight: 0, spooled: 0, sent: 0, dropped: 0 };
-  const droppedByReason = { queue_full: 0, too_large: 0, rejected: 0, expired: 0, corrupt: 0, closed: 0 };
+  const droppedByReason = { queue_full: 0, too_large: 0, rejected: 0, repeated: 0, expired: 0, corrupt: 0, closed: 0 };
   const rest = { sampledOut: 0, requests: { multipart: 0, simple: 0, otlp: 0 }, backlog: { bytes: 0, oldestMs: 0 } };
   return { ...counts, droppedByReason, ...rest, latency: undefined, lastError: undefined };
 }

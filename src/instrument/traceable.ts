@@ -207,7 +207,8 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const inputs = isCaptured
       ? options.encodeInputs(args, policyOf(capture, sampling.hold !== undefined), description)
       : undefined;
-    return { options, parent, sink, sampling, capture, inputs, description, call };
+    const isIdGiven = called.id !== undefined;
+    return { options, parent, sink, sampling, capture, inputs, description, call, isIdGiven };
   } catch (thrown) {
     reportFailure('traceable', thrown);
     return undefined;

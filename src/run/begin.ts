@@ -34,6 +34,8 @@ export interface RunStart<Options extends StartOptions = StartOptions> {
   /** What an integration knows of the call that the run records. Undefined for a run of the application itself. */
   readonly call?: CallStart | undefined;
   readonly span?: SpanOwner | undefined;
+  /** Whether the application, or a library that it uses, has chosen the id. */
+  readonly isIdGiven?: boolean;
 }
 
 /** Prepares a run in the context `around`. `inputs` can be a function, which is called only if the inputs are recorded. */
@@ -43,6 +45,7 @@ export function prepareRun(
   inputs?: Fields | (() => Fields | undefined),
   call?: CallStart,
 ): RunStart {
+  const isIdGiven = options.id !== undefined;
   const { parent, sink } = placement(options, around);
   if (options.startUs !== undefined) startAt(options, options.startUs, parent);
   const sampling = sample(options, parent, sink);
@@ -53,7 +56,7 @@ export function prepareRun(
     isCaptured && values !== undefined
       ? encodePayload('inputs', values, policyOf(capture, sampling.hold !== undefined))
       : undefined;
-  return { options, parent, sink, sampling, capture, inputs: encoded, call };
+  return { options, parent, sink, sampling, capture, inputs: encoded, call, isIdGiven };
 }
 
 /** Returns what a run records. If a call above hides payloads, only the application's own functions still record them. */
@@ -88,6 +91,7 @@ export function newEncodedRun(start: RunStart, startUs: number): EncodedRun {
     tags: withTags(inherited.tags, tags, capture.payload),
     metadata: metadata === undefined ? inherited.metadata : withMetadata(inherited.metadata, metadata, capture.payload),
   });
+  record.isIdGiven = start.isIdGiven === true;
   record.held = sampling.hold?.();
   if (above !== undefined) record.metadata = new Map(record.metadata).set('otel', otelIdsBelow(above));
   record.referenceExampleId = options.referenceExampleId?.toLowerCase();

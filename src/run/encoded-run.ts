@@ -74,6 +74,8 @@ export class EncodedRun {
    * sent in part.
    */
   refused: boolean;
+  /** Whether the application, or a library that it uses, has chosen the id. Not known of runs that are read from disk. */
+  isIdGiven = false;
   name: string;
   runType: string;
   tags: readonly string[] | undefined;

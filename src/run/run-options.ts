@@ -89,7 +89,8 @@ export interface RunOptions extends RunHooks, ThreadOptions {
   project?: string | { readonly id: string } | undefined;
   /**
    * A UUID to use as the run id instead of a generated one. Use `runIdFrom` to derive a UUID from your own id. Use each
-   * id for one run only. If two runs have the same id, the service replaces the first run or ignores the second.
+   * id for one run only. If two runs have the same id, the service replaces the first run or refuses the second, which is
+   * then dropped as `repeated`.
    */
   id?: string;
   /** The inputs to record. Values are copied immediately. @default no inputs */

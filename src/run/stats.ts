@@ -2,7 +2,7 @@ import type { Channel } from 'node:diagnostics_channel';
 import { channel } from '../platform/node.ts';
 
 /** The reason why a run was dropped. */
-export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
+export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'repeated' | 'expired' | 'corrupt' | 'closed';
 
 /** The dropped run that `onDrop` receives. If the run was read from a damaged file, missing fields are empty. */
 export interface DroppedRun {

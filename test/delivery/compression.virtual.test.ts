@@ -117,7 +117,7 @@ it.each<[string, boolean]>([
   expect(await encodingOf(large)).toBe(isCompressed ? best : undefined);
 });
 
-it.each([400, 403, 422])(
+it.each([400, 422])(
   'a run that is alone and refused with %i is sent again without compression, because a gateway may refuse the encoding',
   async (status) => {
     const { encodingOf, service, stats, later } = await informed();
@@ -130,6 +130,24 @@ it.each([400, 403, 422])(
     expect(stats()).toMatchObject({ dropped: 0, inFlight: 0, queued: 0 });
   },
 );
+
+it.each([
+  [401, [best]],
+  [403, [best]],
+  [400, [best, undefined]],
+])('a lone run that is refused with %i in every form leaves later runs compressed', async (status, forms) => {
+  const { encodingOf, service, later } = await informed();
+  service.reply = () => status;
+  await encodingOf(large);
+  const formsSent = later().map(({ headers }) => headers['content-encoding']);
+  expect(new Set(formsSent)).toEqual(new Set(forms));
+  service.reply = () => 202;
+  expect(await encodingOf(large)).toBe(best);
+
+  // The service has accepted a compressed body, so the encoding is no cause.
+  service.reply = () => status;
+  expect(await encodingOf(large)).toBe(best);
+});
 
 describe('if no thread compresses', () => {
   async function withStuckThreads() {

@@ -1,6 +1,7 @@
 // A refused batch loses only the runs that the service refuses.
 import '../support/virtual-timers.ts';
 
+import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Arrival } from '../support/arrivals.ts';
@@ -82,6 +83,55 @@ it('a batch that receives 409 is halved, and a single run counts as delivered', 
   expect(service.arrivals('1').length).toBeGreaterThan(1);
   expect(known.size).toBe(8);
   expect(stats()).toMatchObject({ sent: 8, dropped: 0 });
+});
+
+it('a 409 says that a run was stored only if an earlier request may have stored it', async () => {
+  const someRuns = fc.array(fc.constantFrom('new', 'new given', 'taken given'), { minLength: 1, maxLength: 6 });
+  const ways = fc.record({ isSimple: fc.boolean(), isLost: fc.boolean(), isOpen: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(someRuns, ways, async (names, { isSimple, isLost, isOpen }) => {
+      const stored = new Set<string>();
+      let hasLost = !isLost;
+      const { start, flush, service, stats, drops } = await delivery({
+        limits: onFlush,
+        reply: ({ arrivals, isMultipart }) => {
+          if (isSimple && isMultipart) return 404;
+          const posted = arrivals.filter(({ op }) => op === 'post');
+          if (posted.some(({ id, name }) => name?.startsWith('taken') || stored.has(id))) return 409;
+          for (const { id } of posted) stored.add(id);
+          const isAnswered = hasLost;
+          hasLost = true;
+          return isAnswered ? 202 : 500;
+        },
+      });
+      const given = (name: string) => name.includes('given') && { id: randomUUID() };
+      const runs = names.map((name) => start(name, { ...given(name) }));
+      if (isOpen) await flush();
+      for (const run of runs) run.end({});
+      await flush();
+
+      const taken = names.filter((name) => name.startsWith('taken'));
+      expect(stats()).toMatchObject({ open: 0, sent: names.length - taken.length, dropped: taken.length });
+      expect(drops.toSorted()).toEqual(taken.map((name) => `repeated ${name}`));
+      expect(
+        service.requests
+          .flatMap(({ arrivals }) => arrivals)
+          .filter((one) => one.op === 'patch' && one.name?.startsWith('taken')),
+      ).toEqual([]);
+    }),
+    { numRuns: cases(100) },
+  );
+});
+
+it('a run with a generated id that receives 409 at its first request is rejected', async () => {
+  const { whole, flush, stats, details } = await delivery({
+    limits: onFlush,
+    reply: () => ({ status: 409, body: '{"detail":"run exists"}' }),
+  });
+  whole('generated');
+  expect(await flush()).toEqual({ ok: true, pending: 0 });
+  expect(stats()).toMatchObject({ sent: 0, droppedByReason: { rejected: 1, repeated: 0 } });
+  expect(details).toEqual(['status 409, "run exists"']);
 });
 
 describe('a batch that receives 413', () => {

@@ -116,6 +116,8 @@ describe('a process that was killed', () => {
   it.each<[string, ConfigureOptions, ConfigureOptions, number]>([
     ['another key', { apiKey: 'one' }, { apiKey: 'two' }, 0],
     ['no key', { apiKey: 'one' }, {}, 0],
+    ['other credentials', { headers: { authorization: 'Bearer 1' } }, { headers: { authorization: 'Bearer 2' } }, 0],
+    ['another function', { apiKey: () => 'one' }, { apiKey: () => 'two' }, 1],
     ['another workspace', { workspaceId: 'v' }, { workspaceId: 'w' }, 0],
     ['no workspace', { apiKey: 'one', workspaceId: 'v' }, { apiKey: 'one' }, 0],
     ['the same key', { apiKey: 'one' }, { apiKey: 'one' }, 1],

@@ -141,7 +141,7 @@ describe('stats', () => {
 
   it.each<[Verdict, string | undefined]>([
     [202, undefined],
-    [401, 'status 401: the API key was rejected'],
+    [401, 'status 401: the API key was rejected; if `apiKey` is a function, it can return a new one without a restart'],
     [413, 'status 413'],
     [503, 'status 503'],
   ])('after the response %j contain the last error %j', async (verdict, message) => {

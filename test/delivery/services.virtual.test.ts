@@ -55,10 +55,12 @@ it('a run from disk that receives 409 is completed by a patch', async () => {
   expect(stats()).toMatchObject({ recovered: 1, sent: 2 });
 });
 
+const KEY_REJECTED = 'the API key was rejected; if `apiKey` is a function, it can return a new one without a restart';
+
 describe('a service that rejects the key', () => {
   it.each([
-    ['the key', { apiKey: 'k-1' }, 'the API key was rejected'],
-    ['other credentials', { headers: { Authorization: 'Bearer t-1' } }, 'the API key was rejected'],
+    ['the key', { apiKey: 'k-1' }, KEY_REJECTED],
+    ['other credentials', { headers: { Authorization: 'Bearer t-1' } }, KEY_REJECTED],
     ['no key', {}, 'no API key is set, and the service may require one'],
   ])('with %s is reported in one line, and its recovery in another', async (_, credentials, problem) => {
     const { whole, flush, service, lines } = await delivery({ limits: single, options: credentials, reply: () => 401 });

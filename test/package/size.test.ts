@@ -8,14 +8,14 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 87_079, test: 97_875 };
+const LINES = { src: 87_160, test: 97_999 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 282,
+  bundle: 284,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_264,
+  dist: 4_268,
 };
 
 /** Thousands of bytes of `src/services/` that an entry loads at once: the page the readers of messages, `openai` its formats. */

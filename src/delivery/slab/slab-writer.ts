@@ -160,7 +160,7 @@ export class SlabWriter {
   }
 
   /** Writes a run into the open body. Returns false, and writes nothing, if there is no memory for it. */
-  #append(id: string, main: string, texts: PayloadTexts): boolean {
+  #append(id: string, main: string, texts: PayloadTexts & { readonly isIdGiven?: boolean }): boolean {
     const { info, endpoint, monotonicMs } = this.#parts;
     const nowMs = monotonicMs();
     const open = this.#open ?? ignoreErrors(() => this.#begin(nowMs));
@@ -179,6 +179,7 @@ export class SlabWriter {
       return this.#append(id, main, texts);
     }
     activeAtMs.push(endpoint.activeAt(nowMs));
+    if (texts.isIdGiven === true) open.givenIds.add(id);
     this.#states.hold(parts.length - length);
     if (activeAtMs.length >= info.batch.runs || parts.closedLength >= info.batch.bytes) this.#seal();
     return true;
@@ -188,7 +189,8 @@ export class SlabWriter {
     const boundary = newBoundary();
     const parts = new PartBuffer(boundary, this.#pool.take());
     this.#states.hold(parts.closedLength);
-    this.#open = { parts, boundary, activeAtMs: [], firstAtMs, group: this.#states.flushes.enter() };
+    const group = this.#states.flushes.enter();
+    this.#open = { parts, boundary, activeAtMs: [], firstAtMs, group, givenIds: new Set() };
     return this.#open;
   }
 

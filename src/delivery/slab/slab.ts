@@ -12,6 +12,8 @@ export interface WrittenRuns {
   /** Monotonic time at which the first run was written, in milliseconds. */
   readonly firstAtMs: number;
   readonly group: FlushGroup;
+  /** The ids of runs for which `isIdGiven` is true. A slab that is split off has those of all. */
+  readonly givenIds: Set<string>;
 }
 
 /**
@@ -59,9 +61,9 @@ export class Slab {
   /** Returns the runs as they were before they were written. A run is undefined if its text cannot be parsed. */
   read(): { readonly run: EncodedRun | undefined; readonly activeAtMs: number }[] {
     const bytes = this.plain();
-    const { boundary, activeAtMs } = this.written;
+    const { boundary, activeAtMs, givenIds } = this.written;
     return runsIn(bytes, boundary).map((parts, at) => ({
-      run: ignoreErrors(() => runOf(bytes, parts)),
+      run: ignoreErrors(() => runOf(bytes, parts, givenIds)),
       activeAtMs: activeAtMs[at] as number,
     }));
   }
@@ -95,11 +97,11 @@ function runsIn(bytes: Buffer, boundary: string): Part[][] {
   return runs;
 }
 
-function runOf(bytes: Buffer, parts: readonly Part[]): EncodedRun | undefined {
+function runOf(bytes: Buffer, parts: readonly Part[], givenIds: ReadonlySet<string>): EncodedRun | undefined {
   const texts = parts.map(({ payload, textAt, endAt }) => [payload, bytes.toString('utf8', textAt, endAt)] as const);
   const { '': main = '', ...payloads } = Object.fromEntries(texts);
   const run = parseMainJson(main);
-  return run && Object.assign(run, payloads);
+  return run && Object.assign(run, payloads, { isIdGiven: givenIds.has(run.id) });
 }
 
 /** Maximum number of buffers that are kept, and the size above which none is kept, in bytes. */

@@ -41,6 +41,7 @@ const OWNER_BYTES_MAX = 4_096;
 export interface Destination {
   readonly endpoint: URL;
   readonly workspaceId: string | undefined;
+  /** The API key, or the other headers with credentials. Undefined if there is none, or a function returns it. */
   readonly apiKey: string | undefined;
 }
 
@@ -182,11 +183,20 @@ export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
   }
 }
 
-/** Returns a hash of the service and tenant. If no workspace is set, the API key identifies the tenant. */
-export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
-  const workspace =
-    workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${sha256(apiKey)}` : 'none';
-  return sha256(`${shownAddress(endpoint)}\n${workspace}`).slice(0, 32);
+/** Whether runs for one destination may be sent with the key of the other. */
+export function isSameDestination(one: Destination, other: Destination): boolean {
+  return destinationText(one) === destinationText(other);
+}
+
+export function destinationHash(destination: Destination): string {
+  return nodeModule('node:crypto').createHash('sha256').update(destinationText(destination)).digest('hex').slice(0, 32);
+}
+
+/** If no workspace is set, the API key identifies the tenant. */
+function destinationText({ endpoint, workspaceId, apiKey }: Destination): string {
+  const tenant =
+    workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${apiKey}` : 'none';
+  return `${shownAddress(endpoint)}\n${tenant}`;
 }
 
 export function isDestination(name: string): boolean {
@@ -280,8 +290,4 @@ function deleteOldest(fs: SpoolFs, folder: string): void {
     bytes += size;
     if (bytes > BAD_BYTES_MAX) fs.unlinkSync(path);
   }
-}
-
-function sha256(text: string): string {
-  return nodeModule('node:crypto').createHash('sha256').update(text).digest('hex');
 }

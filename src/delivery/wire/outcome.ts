@@ -13,10 +13,10 @@ import { jsonIn, reasonIn, statusText } from './reason.ts';
 
 /** The result of one attempt to send a run. `detail` is a log message, with the service's own words if there are any. */
 export type Outcome =
-  /** The service has stored the run. `isRepetition` is true if the status was 409. */
+  /** The service has stored the runs. For status 409, `repetition` is what it says: it had a run with this id before. */
   | {
       readonly kind: 'accepted';
-      readonly isRepetition?: true;
+      readonly repetition?: string;
       readonly rejectedRuns?: number;
       readonly detail?: string;
     }
@@ -42,7 +42,7 @@ export const FAILED: Outcome = { kind: 'failed', failure: 'later', detail: 'the 
 
 /** What users check first after these status codes. */
 const HINTS: ReadonlyMap<number, string> = new Map([
-  [401, 'the API key was rejected'],
+  [401, 'the API key was rejected; if `apiKey` is a function, it can return a new one without a restart'],
   [402, 'the service requires payment'],
   [403, 'the API key, the path of the endpoint or the content of a run may be the cause'],
   [407, 'the proxy requires authentication'],
@@ -60,10 +60,9 @@ const INVALID: ReadonlySet<number> = new Set([400, 422]);
 function outcomeOf(response: HttpResponse, fields: Fields, runs: number, nowMs: number, isOtlp: boolean): Outcome {
   const { status, headers, isKeyless = false } = response;
   if (status >= 200 && status < 300) return { kind: 'accepted', ...(isOtlp && rejectedIn(response, fields)) };
-  // A 409 for a single run means that an earlier attempt delivered the run. A 409 for a batch may mean that only some
-  // runs are stored.
-  if (status === 409 && runs === 1) return { kind: 'accepted', isRepetition: true };
   const said = statusText(response, fields);
+  // A 409 for a batch may mean that only some runs are stored.
+  if (status === 409 && runs === 1) return { kind: 'accepted', repetition: said };
   if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail: said };
   const isMissingKey = isKeyless && isKeyRefused(status);
   const hint = isMissingKey ? 'no API key is set, and the service may require one' : hintOf(status);

@@ -2,7 +2,7 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import { isBreak } from '../../http/failure.ts';
 import { probeDelayMs } from '../../http/retry.ts';
-import { bodyBytes } from '../../http/transport.ts';
+import { bodyBytes, isKeyRefused } from '../../http/transport.ts';
 import { isPerRequest } from '../../platform/node.ts';
 import type { Batch, RequestBody } from '../batch.ts';
 import { isRefusal } from '../retry-policy.ts';
@@ -44,6 +44,8 @@ export class Sender {
   /** Number of attempts in a row that found no multipart route. */
   #fallbacks = 0;
   #fallbackUntilMs = Number.NEGATIVE_INFINITY;
+  /** Whether the service has accepted a compressed body. */
+  #hasCompressed = false;
 
   constructor(options: SenderOptions) {
     this.#options = options;
@@ -81,10 +83,14 @@ export class Sender {
       this.#setBody(batch, body);
     }
     const result = await this.#post(body, batch.runs, signal);
-    if (body.encoding !== undefined && refusesEncoding(result, batch.runs)) {
+    if (body.encoding !== undefined && this.#mayRefuseEncoding(result, batch.runs)) {
+      const { encodings } = info;
       info.encodings = [];
       this.#setBody(batch, undefined);
-      return this.#sendBatch(batch, signal);
+      const plain = await this.#sendBatch(batch, signal);
+      // The same answer without compression says that something else is the cause.
+      if (result.status !== 415 && isRefused(plain)) info.encodings = encodings;
+      return plain;
     }
     const outcome = result.status === undefined ? outcomeOfBreak(batch, body, result) : result.outcome;
     if (result.status !== undefined) {
@@ -93,10 +99,15 @@ export class Sender {
     // A single oversized run does not change the batch size limit.
     if (outcome.kind === 'failed' && outcome.isTooLarge && batch.runs > 1) info.tooLarge(body.plainBytes);
     if (outcome.kind === 'accepted') {
+      this.#hasCompressed ||= body.encoding !== undefined;
       this.#fallbacks = 0;
       info.accepted(body.plainBytes);
     }
     return outcome;
+  }
+
+  #mayRefuseEncoding({ status, outcome }: IngestResult, runs: number): boolean {
+    return status === 415 || (runs === 1 && !this.#hasCompressed && isRefused(outcome));
   }
 
   #setBody(batch: Batch, body: RequestBody | undefined): void {
@@ -157,7 +168,7 @@ export class Sender {
   async #sendSingly(batch: Batch, simple: SimpleIngestion, signal: AbortSignal): Promise<Outcome[]> {
     // Discards the multipart body, because sending runs one by one may change posts to patches.
     this.#setBody(batch, undefined);
-    const outcomes = await simple.send(batch.items, signal, () => !this.#isFallingBack);
+    const outcomes = await simple.send(batch, signal, () => !this.#isFallingBack);
     return outcomes.map((outcome) => {
       if (outcome.kind !== 'unsupported') return outcome;
       this.#fallbackUntilMs = Number.NEGATIVE_INFINITY;
@@ -172,10 +183,10 @@ function noRoute({ detail }: Unsupported, why: string): Outcome {
   return { kind: 'failed', failure: 'refused', detail: `${detail}: ${why}` };
 }
 
-/** Whether a compressed body may have been refused for its encoding. Gateways refuse it with other statuses than 415, too. */
-function refusesEncoding({ status, outcome }: IngestResult, runs: number): boolean {
-  if (status === 415) return true;
-  return runs === 1 && outcome.kind === 'failed' && isRefusal(outcome.failure) && outcome.isTooLarge !== true;
+/** Whether the cause may be the encoding. Gateways refuse it with other statuses than 415, too, but not with those of a key. */
+function isRefused(outcome: Outcome | Outcome[]): boolean {
+  if (Array.isArray(outcome) || outcome.kind !== 'failed' || outcome.isTooLarge === true) return false;
+  return isRefusal(outcome.failure) && !isKeyRefused(outcome.status ?? 0);
 }
 
 /** Returns the outcome of a broken connection. A run that was sent alone never counts as too large. */

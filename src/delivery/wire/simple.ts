@@ -3,6 +3,7 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import { isPerRequest } from '../../platform/node.ts';
 import { isFilled, mainJson } from '../../run/encoded-run.ts';
+import type { Batch } from '../batch.ts';
 import type { Item } from '../delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
 import { type Ingest, type Outcome, UNSENT, unencodable } from './outcome.ts';
@@ -34,11 +35,12 @@ export class SimpleIngestion {
   }
 
   /**
-   * Sends each run once, and returns the outcomes in the order of the items. Stops after three failures in a row, if
+   * Sends each run of a batch once, and returns the outcomes in the order of the items. Stops after three failures in a row, if
    * the service has no such route or asks for a pause, or if `isOver` returns true. The outcome of the remaining runs is
    * `unsent`.
    */
-  async send(items: readonly Item[], signal: AbortSignal, isOver: () => boolean): Promise<Outcome[]> {
+  async send(batch: Batch, signal: AbortSignal, isOver: () => boolean): Promise<Outcome[]> {
+    const { items } = batch;
     const { default: Queue } = await import('p-queue');
     if (isPerRequest) this.#queue = undefined;
     this.#queue ??= new Queue({ concurrency: REQUESTS_IN_FLIGHT });
@@ -55,7 +57,7 @@ export class SimpleIngestion {
         await parent;
         isStopped ||= signal.aborted || isOver();
         if (isStopped) return UNSENT;
-        const outcome = await this.#sendRun(item, signal);
+        const outcome = await this.#sendRun(item, batch, signal);
         failures = outcome.kind === 'failed' ? failures + 1 : 0;
         const isPause = outcome.kind === 'failed' && outcome.afterMs !== undefined;
         isStopped ||= failures >= FAILURES_MAX || outcome.kind === 'unsupported' || isPause;
@@ -71,13 +73,15 @@ export class SimpleIngestion {
     return Promise.all(items.map((item) => outcomes.get(item) as Promise<Outcome>));
   }
 
-  async #sendRun(item: Item, signal: AbortSignal): Promise<Outcome> {
+  async #sendRun(item: Item, batch: Batch, signal: AbortSignal): Promise<Outcome> {
     if (item.attachments.length > 0) {
       diagnostics.warnOnce('simple attachments', 'the service accepts only single runs; attachments are not sent');
     }
     if (item.op === 'post') {
       const posted = await this.#request('POST', '/runs', postJson(item), signal);
       if (posted.kind !== 'accepted' || !item.isEnded) return posted;
+      // A patch would change the other run that has the id.
+      if (posted.repetition !== undefined && !batch.hasStored(item.delivery)) return posted;
       item.op = 'patch';
       item.hasSentInputs = true;
     }
