@@ -98,7 +98,7 @@ test('observeStats reports the current stats() at each collection, with units', 
     { name: 'runspan.exporter.run.spooled', value: 0 },
     { name: 'runspan.exporter.run.recovered', value: 0 },
     { name: 'runspan.exporter.run.exported', value: sent },
-    ...['queue_full', 'too_large', 'rejected', 'expired', 'corrupt', 'closed'].map((reason) => ({
+    ...['queue_full', 'too_large', 'rejected', 'repeated', 'expired', 'corrupt', 'closed'].map((reason) => ({
       name: 'runspan.exporter.run.exported',
       value: reason === 'rejected' ? 1 : 0,
       attributes: { 'error.type': reason },
