@@ -7,7 +7,7 @@ import { isPerRequest } from '../../platform/node.ts';
 import type { Batch, RequestBody } from '../batch.ts';
 import { isRefusal } from '../retry-policy.ts';
 import type { Slab } from '../slab/slab.ts';
-import { COMPRESSED_BYTES_MIN, compress, firstSupported } from './compress.ts';
+import { COMPRESSED_BYTES_MIN, compress, type Encoding, firstSupported } from './compress.ts';
 import type { RunEncoder } from './encoder.ts';
 import { type Ingest, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
@@ -54,7 +54,7 @@ export class Sender {
   /** Returns one outcome for all items, or one per item. If the signal aborts, the outcome is `unsent`. */
   async send(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
     const outcome = this.#isFallingBack ? undefined : await this.#sendBatch(batch, signal);
-    if (outcome !== undefined && (Array.isArray(outcome) || outcome.kind !== 'unsupported')) return outcome;
+    if (outcome !== undefined && outcome.kind !== 'unsupported') return outcome;
     const { simple } = this.#options;
     if (simple === undefined)
       return noRoute(outcome as Unsupported, 'the service has no such route; check the endpoint');
@@ -69,14 +69,17 @@ export class Sender {
     return this.#options.monotonicMs() < this.#fallbackUntilMs;
   }
 
-  async #sendBatch(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
+  async #sendBatch(batch: Batch, signal: AbortSignal, isPlain = false): Promise<Outcome> {
     const { info, encoder } = this.#options;
+    const encodings = isPlain ? [] : info.encodings;
     if (info.refusesMultipart()) return { kind: 'unsupported', detail: '/info reports multipart off' };
     let { body } = batch;
     if (body === undefined) {
       try {
         body =
-          batch.slab === undefined ? await this.#encode(batch.items, signal) : await this.#bodyOf(batch.slab, signal);
+          batch.slab === undefined
+            ? await this.#encode(batch.items, encodings, signal)
+            : await this.#bodyOf(batch.slab, encodings, signal);
       } catch (thrown) {
         return signal.aborted ? UNSENT : unencodable(batch.runs, messageOf(thrown));
       }
@@ -84,12 +87,9 @@ export class Sender {
     }
     const result = await this.#post(body, batch.runs, signal);
     if (body.encoding !== undefined && this.#mayRefuseEncoding(result, batch.runs)) {
-      const { encodings } = info;
-      info.encodings = [];
       this.#setBody(batch, undefined);
-      const plain = await this.#sendBatch(batch, signal);
-      // The same answer without compression says that something else is the cause.
-      if (result.status !== 415 && isRefused(plain)) info.encodings = encodings;
+      const plain = await this.#sendBatch(batch, signal, true);
+      if (result.status === 415 || plain.kind === 'accepted') info.encodings = [];
       return plain;
     }
     const outcome = result.status === undefined ? outcomeOfBreak(batch, body, result) : result.outcome;
@@ -115,10 +115,10 @@ export class Sender {
     batch.body = body;
   }
 
-  async #encode(items: Batch['items'], signal: AbortSignal): Promise<RequestBody> {
+  async #encode(items: Batch['items'], encodings: readonly Encoding[], signal: AbortSignal): Promise<RequestBody> {
     const { contentType, chunks } = await this.#options.encoder.encode(items, signal);
     const plainBytes = bodyBytes(chunks);
-    const compressed = await this.#compressed(chunks, signal);
+    const compressed = await this.#compressed(chunks, encodings, signal);
     if (compressed === undefined)
       return { contentType, chunks, plainBytes, waitingBytes: plainBytes, encoding: undefined };
     const { bytes, encoding } = compressed;
@@ -126,12 +126,12 @@ export class Sender {
   }
 
   /** Returns the body of a slab. Compresses the slab itself if the service accepts that. */
-  async #bodyOf(slab: Slab, signal: AbortSignal): Promise<RequestBody> {
+  async #bodyOf(slab: Slab, encodings: readonly Encoding[], signal: AbortSignal): Promise<RequestBody> {
     const { contentType, plainBytes, kept } = slab;
-    const { compresses, info, waitingBytes } = this.#options;
-    const isAccepted = compresses && kept.encoding !== undefined && info.encodings.includes(kept.encoding);
+    const { compresses, waitingBytes } = this.#options;
+    const isAccepted = compresses && kept.encoding !== undefined && encodings.includes(kept.encoding);
     const plain = isAccepted ? kept.bytes : slab.plain();
-    const compressed = isAccepted ? undefined : await this.#compressed([plain], signal);
+    const compressed = isAccepted ? undefined : await this.#compressed([plain], encodings, signal);
     if (compressed !== undefined) {
       waitingBytes(compressed.bytes.length - kept.bytes.length);
       slab.keepCompressed(compressed.bytes, compressed.encoding);
@@ -142,12 +142,12 @@ export class Sender {
   }
 
   /** Compresses a body if the service accepts that. Returns undefined if the body is sent as it is. */
-  async #compressed(chunks: readonly Uint8Array[], signal: AbortSignal) {
-    const { compresses, info } = this.#options;
+  async #compressed(chunks: readonly Uint8Array[], encodings: readonly Encoding[], signal: AbortSignal) {
+    const { compresses } = this.#options;
     // The first chunk contains the JSON. Attachments are often compressed already. Requests are not compressed on edge
     // runtimes: Cloudflare Workers limit CPU time, and Vercel's edge runtime has no `CompressionStream`.
     const isSmall = (chunks[0]?.length ?? 0) < COMPRESSED_BYTES_MIN;
-    const encoding = isPerRequest || !compresses || isSmall ? undefined : firstSupported(info.encodings);
+    const encoding = isPerRequest || !compresses || isSmall ? undefined : firstSupported(encodings);
     // Compression fails, for example, if memory is short or every thread is busy.
     const bytes = encoding && (await compress(chunks, encoding, signal).catch(() => undefined));
     return encoding && bytes && { bytes, encoding };
@@ -184,8 +184,8 @@ function noRoute({ detail }: Unsupported, why: string): Outcome {
 }
 
 /** Whether the cause may be the encoding. Gateways refuse it with other statuses than 415, too, but not with those of a key. */
-function isRefused(outcome: Outcome | Outcome[]): boolean {
-  if (Array.isArray(outcome) || outcome.kind !== 'failed' || outcome.isTooLarge === true) return false;
+function isRefused(outcome: Outcome): boolean {
+  if (outcome.kind !== 'failed' || outcome.isTooLarge === true) return false;
   return isRefusal(outcome.failure) && !isKeyRefused(outcome.status ?? 0);
 }
 

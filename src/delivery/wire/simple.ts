@@ -35,9 +35,9 @@ export class SimpleIngestion {
   }
 
   /**
-   * Sends each run of a batch once, and returns the outcomes in the order of the items. Stops after three failures in a row, if
-   * the service has no such route or asks for a pause, or if `isOver` returns true. The outcome of the remaining runs is
-   * `unsent`.
+   * Sends each run of a batch once, and returns the outcomes in the order of the items. Stops after three failures in a
+   * row, if the service has no such route or asks for a pause, or if `isOver` returns true. The outcome of the remaining
+   * runs is `unsent`.
    */
   async send(batch: Batch, signal: AbortSignal, isOver: () => boolean): Promise<Outcome[]> {
     const { items } = batch;
