@@ -183,7 +183,7 @@ function noRoute({ detail }: Unsupported, why: string): Outcome {
   return { kind: 'failed', failure: 'refused', detail: `${detail}: ${why}` };
 }
 
-/** Whether the cause may be the encoding. Gateways refuse it with other statuses than 415, too, but not with those of a key. */
+/** Whether the encoding may be the cause. Gateways refuse it with other statuses than 415, too, but not with those of a key. */
 function isRefused(outcome: Outcome): boolean {
   if (outcome.kind !== 'failed' || outcome.isTooLarge === true) return false;
   return isRefusal(outcome.failure) && !isKeyRefused(outcome.status ?? 0);
