@@ -4,7 +4,7 @@ import { shared } from './shared.ts';
 import { visible } from './text.ts';
 
 /** The minimum level to log. `silent` turns off logging. */
-export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
+export type LogLevel = 'silent' | 'error' | 'warn' | 'info' | 'debug';
 
 /**
  * A log level or a log function. A level writes log lines of at least that level to standard error. A function receives
@@ -12,7 +12,7 @@ export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
-export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
+export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'info', 'debug'];
 
 /** Maximum number of lines that `warnOnce` logs. Prevents a flood of log lines from a loop. */
 const PLACES_MAX = 1_000;
@@ -70,6 +70,7 @@ const own = {
 
   error: (message: string): void => print('error', message),
   warn: (message: string): void => print('warn', message),
+  info: (message: string): void => print('info', message),
   debug: (message: string): void => print('debug', message),
 
   warnOnce(place: string, message: string): void {

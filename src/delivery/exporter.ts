@@ -288,7 +288,13 @@ export class Exporter implements RunSink {
     const lost = this.#leaveRest();
     if (lost.length === 0) return;
     const detail = lost.findLast((delivery) => delivery.detail !== undefined)?.detail;
-    const why = detail === undefined ? '' : ` (last failure: ${detail})`;
+    const starts = lost.filter(
+      ({ startedIn }) => startedIn !== undefined && this.#parts.spool?.holds(startedIn),
+    ).length;
+    const why = [
+      starts === 0 ? '' : `, except the starts of ${starts} on disk`,
+      detail === undefined ? '' : ` (last failure: ${detail})`,
+    ].join('');
     const or = this.#spill === undefined ? ', or set RUNSPAN_DURABILITY=spill to keep such runs on disk' : '';
     diagnostics.warn(
       `the process exits with undelivered runs (${lost.length}), which are lost${why}; await \`flush()\` before the end${or}`,

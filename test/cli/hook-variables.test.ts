@@ -8,7 +8,6 @@ const OTLP = {
   OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
   OTEL_EXPORTER_OTLP_HEADERS: 'x-runspan-program=id',
   OTEL_METRICS_EXPORTER: 'none',
-  OTEL_LOGS_EXPORTER: 'none',
 };
 const NAMES = [
   'NODE_OPTIONS',
@@ -38,13 +37,13 @@ it.each([
   expect(NODE_OPTIONS.replace(/^\S+/, '')).toBe(rest);
 });
 
-it('OpenTelemetry exporters send traces, but no metrics and logs, to the receiver', async () => {
+it('OpenTelemetry exporters send traces and logs, but no metrics, to the receiver', async () => {
   expect(await variablesOf({})).toEqual({ ...OTLP, NODE_OPTIONS: expect.any(String) });
   const withKey = { OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key=a%3Db%2Cc,x-runspan-program=id' };
   expect(await variablesOf({}, 'a=b,c')).toMatchObject(withKey);
   const own = { OTEL_EXPORTER_OTLP_HEADERS: 'x-team=a' };
   expect(await variablesOf(own)).toMatchObject({ OTEL_EXPORTER_OTLP_HEADERS: 'x-team=a,x-runspan-program=id' });
-  expect(await variablesOf({ OTEL_LOGS_EXPORTER: 'console' })).toMatchObject({ OTEL_LOGS_EXPORTER: 'console' });
+  expect(await variablesOf({ OTEL_METRICS_EXPORTER: 'console' })).toMatchObject({ OTEL_METRICS_EXPORTER: 'console' });
 });
 
 it.each<[Record<string, string>, string | undefined, string]>([

@@ -136,7 +136,7 @@ describe('runspan spool purge', () => {
     const { code, stdout } = await purge(dir);
     expect(code).toBe(1);
     expect(stdout).toMatch(
-      /^dry run: would delete 4 runs in 3 files, \S+ KiB and 1 damaged file, 7 bytes, in \S+; pass --yes to delete\nthe runs of 1 running process are kept; pass --all to delete them\n$/,
+      /^dry run: would delete 4 runs in 3 files, \S+ KiB and 1 damaged file, 7 bytes, in \S+; pass --yes to delete\nthe runs of 1 process that may be running are kept; pass --all to delete them\n$/,
     );
     expect(filesBelow(dir)).toEqual(before);
   });
@@ -146,7 +146,7 @@ describe('runspan spool purge', () => {
     const { code, stdout } = await purge(dir, ['--yes']);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^deleted 4 runs in 3 files, .* and 1 damaged file, .*\nthe runs of 1 running process are kept; pass --all to delete them\n$/,
+      /^deleted 4 runs in 3 files, .* and 1 damaged file, .*\nthe runs of 1 process that may be running are kept; pass --all to delete them\n$/,
     );
     expect(segmentsBelow(dir)).toHaveLength(1);
     expect(running.append(makeRecord(7))).toBeDefined();

@@ -10,6 +10,7 @@ import type { Arrival } from '../support/arrivals.ts';
 import { cases } from '../support/campaign.ts';
 import { codePoint } from '../support/code-point.ts';
 import { advance, delivery, finished, settle, until } from '../support/delivery.ts';
+import { fail } from '../support/memory-fs.ts';
 import { machine } from '../support/processes.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
@@ -227,6 +228,20 @@ it('a process that ends with an almost full disk keeps as many runs as fit, the 
   const { service } = await deliverRest();
   const names = new Set(service.batches.flat());
   expect([...Array(spooled).keys()].filter((at) => !names.has(`whole ${at + 1}`))).toEqual([]);
+});
+
+it('a process that ends with a full disk tells of which lost runs the start is on disk', async () => {
+  const { disk, start, deliverRest } = machine();
+  const process = await start({ options: { durability: 'write-ahead' }, reply: () => 'hold' });
+  const run = process.start();
+  process.start('open');
+  disk.obstacle = (_, path) => fail('ENOSPC', path);
+  run.end();
+  process.wholes(2);
+  process.exit();
+  expect(process.lines.join()).toContain('undelivered runs (3), which are lost, except the starts of 1 on disk;');
+  disk.obstacle = () => {};
+  expect((await deliverRest()).stats()).toMatchObject({ recovered: 2 });
 });
 
 it.each([

@@ -1,7 +1,8 @@
 import { parseSync } from 'oxc-parser';
+import { LEVELS, type LogLevel } from '#src/base/diagnostics.ts';
 import { isIdentifier, isNode, literal, type Node, walk } from './source-facts.ts';
 
-export type LineLevel = 'error' | 'warn' | 'debug';
+export type LineLevel = Exclude<LogLevel, 'silent'>;
 
 export interface DiagnosticLine {
   readonly level: LineLevel;
@@ -61,7 +62,7 @@ export function comparable(text: string): string {
 function diagnosticsMethod(callee: Node): LineLevel | 'warnOnce' | undefined {
   if (callee.type !== 'MemberExpression' || !isIdentifier(callee.object, 'diagnostics')) return undefined;
   const { name } = callee.property as unknown as { name: string };
-  return name === 'warnOnce' || name === 'error' || name === 'warn' || name === 'debug' ? name : undefined;
+  return [...LEVELS, 'warnOnce'].includes(name) ? (name as LineLevel | 'warnOnce') : undefined;
 }
 
 function calledName(callee: Node): string | undefined {

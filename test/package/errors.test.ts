@@ -107,7 +107,7 @@ describe('the lines of a file', () => {
 
 /** Returns the rows of the tables. The first cell has one or more lines as code. */
 function documentedLines(page: string) {
-  const rows = [...page.matchAll(/^\| (.+?) \| (error|warn|debug) \|(.*?)\|(.*?)\|$/gm)];
+  const rows = [...page.matchAll(/^\| (.+?) \| (error|warn|info|debug) \|(.*?)\|(.*?)\|$/gm)];
   return rows.flatMap(([, cell = '', level, cause = '', remedy = '']) =>
     [...cell.matchAll(/(`+)(.+?)\1/g)].map(([, , text = '']) => ({
       level: level as DiagnosticLine['level'],

@@ -45,7 +45,7 @@ export async function openLocalStore(
   cache: StatisticsCache = new StatisticsCache(0),
 ): Promise<SqliteStore> {
   const path = realPathOf(given);
-  const subscribers = new Subscribers('the limits');
+  const subscribers = new Subscribers();
   const open = async <Calls>(options: ConnectionOptions): Promise<Thread<Calls>> => {
     const handler = await openHandler(options, (change) => subscribers.report(change));
     return {

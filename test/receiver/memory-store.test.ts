@@ -112,7 +112,7 @@ describe('a memory store', () => {
     ]);
     expect(changes[2]?.traceIds).toEqual([id(4), id(1)]);
     expect(lines).toEqual([
-      "warn: the receiver's store has deleted 1 trace with 2 runs, the oldest first, to stay within runsMax and bytesMax",
+      "warn: the receiver's store has deleted 1 trace with 2 runs, the oldest first, to stay within runsMax",
     ]);
   });
 

@@ -165,6 +165,10 @@ describe('the limits', () => {
     const reported = changes.flatMap((change) => change.forgotten ?? []);
     expect(reported.reduce((sum, { runs }) => sum + runs, 0)).toBe(total - left);
     expect(reported.reduce((sum, { traces }) => sum + traces, 0)).toBe(total - left);
+    expect(changes.find((change) => change.forgotten)?.limit).toEqual({
+      option: 'maxBytes (--max-size or maxSize)',
+      level: 'warn',
+    });
   });
 
   test('hold approximately during continuous writes', async () => {
@@ -205,7 +209,7 @@ describe('the limits', () => {
     const path = storePath();
     const projectMaxAgeMs = { default: { short: 1_000, long: 60_000 }, acme: { other: 1_000 } };
     const limits = { ...LIMITS, maxAgeMs: 10_000, projectMaxAgeMs };
-    const { apply, commits, connection } = await make({ limits, path, nowMs: () => nowMs.value });
+    const { apply, changes, commits, connection } = await make({ limits, path, nowMs: () => nowMs.value });
     for (const [at, session_name] of ['short', 'long', 'other', 'constructor'].entries()) {
       await apply(
         simple(at, { session_name, trace_id: id(at), extra: { metadata: { user_id: 'ada' } } }),
@@ -227,6 +231,9 @@ describe('the limits', () => {
     await commits.setProjectAges({});
     await expect.poll(() => left()).toEqual([]);
     await expect.poll(() => counts(connection)).toMatchObject({ runs: 0, traces: 0 });
+    const decided = changes.flatMap(({ traces, limit }) => (limit ? traces.map((one) => [one.id, limit.option]) : []));
+    const [own, of] = ['projectMaxAgeMs (maxAge of a project)', 'maxAgeMs (--max-age or maxAge)'];
+    expect(decided.sort()).toEqual([0, 1, 2, 3, 5].map((at) => [id(at), at < 2 ? own : of]));
   });
 
   test('delete everything of a trace, and the file shrinks', async () => {

@@ -24,7 +24,7 @@ const post = (text = ''): RunOperation => simple(1, { inputs: { text } });
 const answerNothing = async (): Promise<unknown> => ({ items: [] });
 
 function make({ write = answerNothing, read = answerNothing, readSlowly = answerNothing, isReadOnly = false } = {}) {
-  const subscribers = new Subscribers('the limits');
+  const subscribers = new Subscribers();
   const asked: string[] = [];
   const linkNamed = <Calls>(name: string, answer: () => Promise<unknown>): Thread<Calls> => ({
     call: ((method: string) => {
@@ -49,12 +49,13 @@ test('the deletions of the last minute are logged when the store is closed', asy
   const lines = logLines('warn');
   const { store, subscribers } = make();
   for (const traces of [3, 1]) {
-    subscribers.report({ tenant: '', traces: [], forgotten: { traces, runs: traces } });
+    const limit = { option: 'a limit', level: 'warn' } as const;
+    subscribers.report({ tenant: '', traces: [], forgotten: { traces, runs: traces }, limit });
   }
   await store.close();
   expect(lines).toEqual([
-    "warn: the receiver's store has deleted 3 traces with 3 runs, the oldest first, to stay within the limits",
-    "warn: the receiver's store has deleted 1 trace with 1 run, the oldest first, to stay within the limits",
+    "warn: the receiver's store has deleted 3 traces with 3 runs, the oldest first, to stay within a limit",
+    "warn: the receiver's store has deleted 1 trace with 1 run, the oldest first, to stay within a limit",
   ]);
 });
 

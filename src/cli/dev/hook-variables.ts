@@ -34,8 +34,8 @@ export async function hookVariables(
 }
 
 /**
- * Returns OpenTelemetry's standard variables, or none if the user has set an OTLP endpoint. The receiver accepts no
- * metrics or logs, so both are turned off unless the user has set their OpenTelemetry exporters.
+ * Returns OpenTelemetry's standard variables, or none if the user has set an OTLP endpoint. The receiver stores no metrics,
+ * so these are turned off unless the user has set their exporter. Log records may contain the messages of model calls.
  */
 function otlpVariables(url: string, apiKey: string | undefined, programId: string): Record<string, string> {
   if (variable('OTEL_EXPORTER_OTLP_ENDPOINT') || variable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return {};
@@ -44,7 +44,6 @@ function otlpVariables(url: string, apiKey: string | undefined, programId: strin
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
     OTEL_EXPORTER_OTLP_HEADERS: otlpHeaders(apiKey, programId),
     OTEL_METRICS_EXPORTER: variable('OTEL_METRICS_EXPORTER') ?? 'none',
-    OTEL_LOGS_EXPORTER: variable('OTEL_LOGS_EXPORTER') ?? 'none',
   };
 }
 

@@ -85,7 +85,7 @@ function purgeRuns({ all, yes, ...options }: PurgeOptions): { lines: string[]; i
   else lines.push(`dry run: would delete ${what}, in ${visible(folder)}; pass --yes to delete`);
   const kept = holdingFiles(owners).length - holdingFiles(dead).length;
   if (kept > 0) {
-    const processes = counted(kept, 'running process', 'running processes');
+    const processes = counted(kept, 'process that may be running', 'processes that may be running');
     lines.push(`the runs of ${processes} are kept; pass --all to delete them`);
   }
   return { lines: [...lines, ...others], isDryRun: what !== undefined && !yes };
@@ -115,7 +115,7 @@ function listing(folder: string, survey: readonly DestinationSurvey[]): string |
     if (holding.length === 0 && bad.files.length === 0) continue;
     lines.push('', hash);
     for (const owner of holding) {
-      const process = `process ${processOf(owner)}, ${stateOf(owner)}`;
+      const process = `process ${processOf(owner)}, ${owner.state}`;
       lines.push(`  ${process}: ${counted(owner.runs, 'run')} in ${filesText(owner)}${oldestText(owner)}`);
     }
     if (bad.files.length > 0) lines.push(`  damaged, set aside: ${filesText(bad)}${oldestText(bad)}`);
@@ -128,7 +128,7 @@ function jsonLines(survey: readonly DestinationSurvey[]): string[] {
   return survey.flatMap(({ hash: destination, owners, bad }) => {
     const lines: object[] = holdingFiles(owners).map((owner) => ({
       destination,
-      state: stateOf(owner),
+      state: owner.state,
       process: Number(processOf(owner)),
       runs: owner.runs,
       ...filesJson(owner),
@@ -146,10 +146,6 @@ type SpoolOwner = DestinationSurvey['owners'][number];
 
 function processOf({ name }: SpoolOwner): string | undefined {
   return name.split('-', 1)[0];
-}
-
-function stateOf({ state }: SpoolOwner): 'dead' | 'alive' {
-  return state === 'dead' ? 'dead' : 'alive';
 }
 
 function purgedText(owners: readonly Holding[], damaged: readonly Files[]): string | undefined {

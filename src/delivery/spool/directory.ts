@@ -94,18 +94,15 @@ export class OwnerFolder {
     return join(this.path, `${String(sequence).padStart(12, '0')}-${this.token.toString('hex')}.seg`);
   }
 
-  /** Updates the modification time of `owner.json`. Without heartbeats, other processes would take over the files. */
-  heartbeat(): void {
-    const seconds = this.#wallMs() / 1_000;
+  /** Updates the heartbeat, without which other processes take over the files. */
+  heartbeat(seconds: number = this.#wallMs() / 1_000): void {
     // If the disk was full, `owner.json` does not exist, and the folder's modification time is the heartbeat.
     if (!touch(this.fs, join(this.path, OWNER_FILE), seconds)) touch(this.fs, this.path, seconds);
   }
 
   /** Deletes the folder if it has no segment files. Else sets the heartbeat to 0, so that others take them over. */
   leave(): void {
-    if (this.#ownerJson !== undefined && !removeIfEmpty(this.fs, this.path)) {
-      touch(this.fs, join(this.path, OWNER_FILE), 0);
-    }
+    if (this.#ownerJson !== undefined && !removeIfEmpty(this.fs, this.path)) this.heartbeat(0);
   }
 
   /**

@@ -60,7 +60,7 @@ import { inOrder } from '../domain/trace/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valuesIn, withinProject } from '../filter/run-filter.ts';
 import { type MergedRun, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
-import { Subscribers } from './subscribers.ts';
+import { Subscribers, type TenantChange } from './subscribers.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
 export interface MemoryStoreOptions extends PriceOptions {
@@ -202,7 +202,7 @@ export class MemoryStore implements Store {
   readonly #tokenSecrets = new Map<string, TokenSecret>();
   /** Lists that an export has not read to their end, by its filter. */
   readonly #lists = new WeakMap<RunFilter, readonly [key: string, items: readonly Listed<unknown>[]]>();
-  readonly #subscribers = new Subscribers('runsMax and bytesMax');
+  readonly #subscribers = new Subscribers();
   #lastN = 0;
 
   constructor(options: MemoryStoreOptions = {}) {
@@ -576,7 +576,7 @@ export class MemoryStore implements Store {
       id,
       projects: [...(projectsBefore.get(stored) ?? []), ...(projects.get(stored) ?? [])],
     }));
-    this.#subscribers.report({ tenant: scope.tenant, traces, ...(forgotten && { forgotten }) });
+    this.#subscribers.report({ tenant: scope.tenant, traces, ...forgotten });
   }
 
   /** Returns the projects of each trace, or nothing if no listener is limited to a project. */
@@ -587,7 +587,7 @@ export class MemoryStore implements Store {
   }
 
   /** Deletes the oldest traces until the store is within its limits, those of the request's tenant first. */
-  #forget(tenantName: string, touched: Touched): StoreChange['forgotten'] {
+  #forget(tenantName: string, touched: Touched): Pick<TenantChange, 'forgotten' | 'limit'> | undefined {
     let [runsLeft, bytesLeft] = [0, 0];
     for (const { runs } of this.#tenants.values()) {
       runsLeft += runs.size;
@@ -596,6 +596,7 @@ export class MemoryStore implements Store {
     const isWithin = (part: number): boolean =>
       runsLeft <= Math.ceil(this.#limits.runsMax * part) && bytesLeft <= this.#limits.bytesMax * part;
     if (isWithin(1)) return undefined;
+    const limit = { option: runsLeft > this.#limits.runsMax ? 'runsMax' : 'bytesMax', level: 'warn' } as const;
     const forgotten = { runs: 0, traces: 0 };
     const others = [...this.#tenants.keys()].filter((name) => name !== tenantName);
     for (const name of [tenantName, ...others]) {
@@ -606,7 +607,7 @@ export class MemoryStore implements Store {
       for (const trace of [...traces.filter((one) => !isShown(one)), ...traces.filter(isShown)]) {
         const { id, runs } = trace;
         // Traces in the current request are deleted only to meet the limit, not to free additional space.
-        if (isWithin(touched.has(id) ? 1 : 1 - SLACK)) return forgotten;
+        if (isWithin(touched.has(id) ? 1 : 1 - SLACK)) return { forgotten, limit };
         for (const { sizeBytes } of runs) bytesLeft -= sizeBytes;
         runsLeft -= runs.size;
         if (name === tenantName) touched.set(id, id);
@@ -615,7 +616,7 @@ export class MemoryStore implements Store {
         tenant.delete(trace);
       }
     }
-    return forgotten;
+    return { forgotten, limit };
   }
 }
 

@@ -1,7 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
-import type { Scope } from '../domain/query/query.ts';
+import type { RunCounts, Scope } from '../domain/query/query.ts';
 import type { StoreChange } from './store.ts';
 
 /** Minimum interval between log lines about deleted traces, in milliseconds. */
@@ -13,24 +13,25 @@ export interface ChangedTrace {
   readonly projects: readonly string[];
 }
 
+/** Why a store has deleted the oldest traces: the option that sets the limit. An age is no warning, a size is. */
+export interface Limit {
+  readonly option: string;
+  readonly level: 'info' | 'warn';
+}
+
 export interface TenantChange extends Pick<StoreChange, 'forgotten'> {
   readonly tenant: string;
+  /** The limit by which the store has deleted what `forgotten` counts. */
+  readonly limit?: Limit;
   readonly traces: readonly ChangedTrace[];
 }
 
-/** Reports changes to listeners. Logs how many traces the store deleted to stay within its limits. */
+/** Reports changes to listeners. Logs how many traces the store deleted to stay within which limit. */
 export class Subscribers {
   readonly #listeners = new Map<symbol, { readonly scope: Scope; readonly call: (change: StoreChange) => void }>();
-  readonly #limits: string;
-  #forgottenRuns = 0;
-  #forgottenTraces = 0;
+  readonly #forgotten = new Map<string, RunCounts & Limit>();
   #noticedAtMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
-
-  /** `limits` names the options that set the store's limits. */
-  constructor(limits = '') {
-    this.#limits = limits;
-  }
 
   get tenants(): ReadonlySet<string> {
     return new Set([...this.#listeners.values()].map(({ scope }) => scope.tenant));
@@ -49,8 +50,8 @@ export class Subscribers {
     };
   }
 
-  report({ tenant, traces, forgotten }: TenantChange): void {
-    if (forgotten !== undefined) this.#notice(forgotten);
+  report({ tenant, traces, forgotten, limit }: TenantChange): void {
+    if (forgotten !== undefined && limit !== undefined) this.#notice(forgotten, limit);
     for (const { scope, call } of this.#listeners.values()) {
       if (scope.tenant !== tenant) continue;
       const { project } = scope;
@@ -66,9 +67,9 @@ export class Subscribers {
     }
   }
 
-  #notice({ runs, traces }: NonNullable<StoreChange['forgotten']>): void {
-    this.#forgottenRuns += runs;
-    this.#forgottenTraces += traces;
+  #notice({ runs, traces }: RunCounts, limit: Limit): void {
+    const earlier = this.#forgotten.get(limit.option) ?? { runs: 0, traces: 0 };
+    this.#forgotten.set(limit.option, { ...limit, runs: earlier.runs + runs, traces: earlier.traces + traces });
     const waitMs = this.#noticedAtMs + NOTICE_INTERVAL_MS - performance.now();
     if (waitMs <= 0) this.logDeleted();
     else this.#timer ??= setTimer(() => this.logDeleted(), waitMs).unref();
@@ -77,14 +78,14 @@ export class Subscribers {
   logDeleted(): void {
     clearTimer(this.#timer);
     this.#timer = undefined;
-    if (this.#forgottenTraces === 0) return;
-    const [traceCount, runCount] = [count(this.#forgottenTraces, 'trace'), count(this.#forgottenRuns, 'run')];
-    diagnostics.warn(
-      `the receiver's store has deleted ${traceCount} with ${runCount}, the oldest first, to stay within ${this.#limits}`,
-    );
-    this.#forgottenRuns = 0;
-    this.#forgottenTraces = 0;
-    this.#noticedAtMs = performance.now();
+    for (const { option, level, runs, traces } of this.#forgotten.values()) {
+      const what = `${count(traces, 'trace')} with ${count(runs, 'run')}`;
+      const line = `the receiver's store has deleted ${what}, the oldest first, to stay within ${option}`;
+      if (level === 'warn') diagnostics.warn(line);
+      else diagnostics.info(line);
+      this.#noticedAtMs = performance.now();
+    }
+    this.#forgotten.clear();
   }
 }
 

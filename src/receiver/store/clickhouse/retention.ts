@@ -55,9 +55,10 @@ export class ClickHouseRetentionTime {
 export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise<void> {
   const ofProjects = Object.values(ages.projectMaxAgeMs).flatMap((projects) => Object.values(projects));
   const longestMs = Math.max(ages.maxAgeMs, ...ofProjects);
+  const option = longestMs > ages.maxAgeMs ? 'projectMaxAgeMs' : 'maxAgeMs';
   const steps = [
     // ClickHouse's type `Date` cannot represent days before 1970.
-    () => dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS), nowMs),
+    () => dropDays(db, option, Math.max(nowMs - longestMs, TOMBSTONES_MS), nowMs),
     () => deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS), (nowMs - DERIVED_MS) * 1_000),
     () => deleteExpiredProjects(db, ages, nowMs, longestMs),
     () => applyDeletions(db),
@@ -67,7 +68,7 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise
   if (failures.size > 0) throw new StoreError('unavailable', [...failures].join('; '));
 }
 
-async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promise<void> {
+async function dropDays(db: ClickHouse, option: string, beforeMs: number, nowMs: number): Promise<void> {
   const [beforeDay, beforeUs] = [string(dayOfMs(beforeMs)), integer(beforeMs * 1_000)];
   const messageDays = await db.rows<{ day: string; tombstones: number }>(
     sql`SELECT day, countIf(kind >= ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(${beforeDay})
@@ -86,7 +87,7 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
         max(seen_us) < ${beforeUs})`,
   );
   for (const { day } of runDays) {
-    await loggingRuns(db, sql`day = toDate(${string(day)})`, () => dropPartition(db, 'runs', day));
+    await loggingRuns(db, option, sql`day = toDate(${string(day)})`, () => dropPartition(db, 'runs', day));
   }
   const received = sql`max(day) < toDate(${beforeDay}) AND max(received_us) < ${beforeUs}`;
   await dropPartitions(db, 'attachments', sql('day'), received);
@@ -123,15 +124,15 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   await deleteWhere(db, 'feedback', ofRun, 'now');
   await deleteWhere(db, 'messages', sql`kind < ${TOMBSTONE} AND ${ofGroup}`, 'now');
   // Last, because the other deletions use these rows.
-  await loggingRuns(db, ofGroup, () => deleteWhere(db, 'runs', ofGroup));
+  await loggingRuns(db, 'projectMaxAgeMs or else maxAgeMs', ofGroup, () => deleteWhere(db, 'runs', ofGroup));
 }
 
-/** Deletes runs that match a condition, and logs how many they are. */
-async function loggingRuns(db: ClickHouse, where: Sql, remove: () => Promise<void>): Promise<void> {
+/** Deletes runs that match a condition, and logs how many they are, and the option that sets their age. */
+async function loggingRuns(db: ClickHouse, option: string, where: Sql, remove: () => Promise<void>): Promise<void> {
   const [found] = await db.rows<{ runs: number }>(sql`SELECT count() AS runs FROM runs FINAL WHERE ${where}`);
   await remove();
   const runs = found?.runs ?? 0;
-  if (runs > 0) diagnostics.warn(`the store in ClickHouse has deleted runs older than their maximum age: ${runs}`);
+  if (runs > 0) diagnostics.info(`the store in ClickHouse has deleted runs older than ${option}: ${runs}`);
 }
 
 /** Removes deleted rows from the disk. Otherwise they stay there until ClickHouse merges their parts. */

@@ -241,9 +241,11 @@ export class SqliteCommits {
     const { evicted, removed } = this.#retention.step(this.#retention.isRemoving ? DELETION_STEP_MS : STEP_MS);
     this.#index.waiting = this.#connection.number('SELECT count(*) FROM unindexed');
     for (const [tenant, traces] of grouped(removed, (trace) => trace.tenant)) this.#changes.push({ tenant, traces });
-    for (const [tenant, traces] of grouped(evicted, (trace) => trace.tenant)) {
-      const forgotten = { traces: traces.length, runs: traces.reduce((sum, { runs }) => sum + runs, 0) };
-      this.#changes.push({ tenant, traces, forgotten });
+    for (const [limit, ofLimit] of grouped(evicted, (trace) => trace.limit)) {
+      for (const [tenant, traces] of grouped(ofLimit, (trace) => trace.tenant)) {
+        const forgotten = { traces: traces.length, runs: traces.reduce((sum, { runs }) => sum + runs, 0) };
+        this.#changes.push({ tenant, traces, forgotten, limit });
+      }
     }
   }
 

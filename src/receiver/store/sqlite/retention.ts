@@ -1,7 +1,7 @@
 import type { Ages, ProjectAges } from '../../domain/retention/ages.ts';
 import { REMOVED_MS } from '../../domain/retention/deletion.ts';
 import type { RetentionTime } from '../../domain/retention/retention-time.ts';
-import type { ChangedTrace } from '../subscribers.ts';
+import type { ChangedTrace, Limit } from '../subscribers.ts';
 import { evict, type HiddenTrace, purgeTrace } from './deletion.ts';
 import type { SqliteConnection } from './file/database.ts';
 import { HiddenKind } from './removed-names.ts';
@@ -16,6 +16,7 @@ interface OwnedTrace extends ChangedTrace {
 
 interface EvictedTrace extends OwnedTrace {
   readonly runs: number;
+  readonly limit: Limit;
 }
 
 /** Number of runs to delete between checks of the time limit. */
@@ -32,11 +33,17 @@ interface OldestTrace {
   readonly tenant: string;
 }
 
+type DueTrace = OldestTrace & { readonly limit: Limit };
+
 interface AgingProject {
   readonly tenant: number;
   readonly name: string;
   readonly project: string;
 }
+
+const MAX_AGE: Limit = { option: 'maxAgeMs (--max-age or maxAge)', level: 'info' };
+const PROJECT_MAX_AGE: Limit = { option: 'projectMaxAgeMs (maxAge of a project)', level: 'info' };
+const MAX_BYTES: Limit = { option: 'maxBytes (--max-size or maxSize)', level: 'warn' };
 
 /** Deletes the least recently changed traces to stay within the limits, a large trace in several steps. */
 export class SqliteRetention {
@@ -97,9 +104,9 @@ export class SqliteRetention {
       if (hidden === undefined) {
         const due = this.#due();
         if (due.length === 0) break;
-        for (const { n, tenant } of due) {
+        for (const { n, tenant, limit } of due) {
           const runs = this.#connection.number('SELECT count(*) FROM runs WHERE trace = ?', n);
-          evicted.push({ tenant, runs, ...evict(this.#connection, n) });
+          evicted.push({ tenant, runs, limit, ...evict(this.#connection, n) });
         }
         continue;
       }
@@ -130,7 +137,7 @@ export class SqliteRetention {
   }
 
   /** Returns the next traces to delete to stay within the limits. */
-  #due(): OldestTrace[] {
+  #due(): DueTrace[] {
     const oldest = this.#oldest();
     if (oldest !== undefined) return [oldest];
     const expired = this.#expired ? this.#expiredInProjects(EXPIRED_TRACES_MAX) : [];
@@ -139,13 +146,15 @@ export class SqliteRetention {
   }
 
   /** Returns traces that are older than the age of their project. The project of a trace is that of its root. */
-  #expiredInProjects(limit: number): OldestTrace[] {
-    const found: OldestTrace[] = [];
+  #expiredInProjects(most: number): DueTrace[] {
+    const found: DueTrace[] = [];
     for (const { tenant, name, project } of this.#agingProjects()) {
-      const beforeMs = this.#time.timeMs - (this.#projectAges.get(name)?.get(project) ?? this.#limits.maxAgeMs);
-      const most = limit - found.length;
-      found.push(...this.#connection.all<OldestTrace>(EXPIRED, tenant, project, beforeMs * 1_000, beforeMs, most));
-      if (found.length === limit) break;
+      const ownMs = this.#projectAges.get(name)?.get(project);
+      const beforeMs = this.#time.timeMs - (ownMs ?? this.#limits.maxAgeMs);
+      const values = [tenant, project, beforeMs * 1_000, beforeMs, most - found.length];
+      const limit = ownMs === undefined ? MAX_AGE : PROJECT_MAX_AGE;
+      for (const trace of this.#connection.all<OldestTrace>(EXPIRED, ...values)) found.push({ ...trace, limit });
+      if (found.length === most) break;
     }
     return found;
   }
@@ -161,11 +170,12 @@ export class SqliteRetention {
   }
 
   /** Returns the trace that has not changed for the longest time, if it is too old or the file too large. */
-  #oldest(): OldestTrace | undefined {
+  #oldest(): DueTrace | undefined {
     const trace = this.#connection.one<OldestTrace>(OLDEST);
     if (trace === undefined) return undefined;
-    const isTooOld = trace.changed_ms < this.#time.timeMs - this.#longestAgeMs;
-    return isTooOld || this.#usedBytes() > this.#limits.maxBytes ? trace : undefined;
+    if (trace.changed_ms < this.#time.timeMs - this.#longestAgeMs)
+      return { ...trace, limit: this.#longestAgeMs > this.#limits.maxAgeMs ? PROJECT_MAX_AGE : MAX_AGE };
+    return this.#usedBytes() > this.#limits.maxBytes ? { ...trace, limit: MAX_BYTES } : undefined;
   }
 
   get #longestAgeMs(): number {

@@ -151,7 +151,7 @@ export class SqliteStore implements Store {
     }
     // All threads must open the same file, even if a symbolic link changes.
     const file = realPathOf(resolve(path));
-    const subscribers = new Subscribers('maxAgeMs and maxBytes (--max-age and --max-size)');
+    const subscribers = new Subscribers();
     const onChange = (change: TenantChange): void => subscribers.report(change);
     const onEnd = (problem: string): void =>
       diagnostics.error(`a thread of the store ${file} failed; restart the program: ${problem}`);
