@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { destinationHash } from '#src/delivery/spool/directory.ts';
@@ -83,6 +92,19 @@ describe('runspan spool list', () => {
     expect(printed).toHaveLength(rows.length);
     expect(printed).toEqual(expect.arrayContaining(rows));
     expect((await list(spoolFolder().dir, ['--json'])).stdout).toBe('');
+  });
+
+  it.runIf(process.platform === 'linux')('knows at once that a process has ended', async () => {
+    const { dir, open } = spoolFolder();
+    open().spill([makeRecord(1)]);
+    killOwners(dir, Date.now() + 30_000);
+    const before = filesBelow(dir);
+    const closed = open();
+    closed.spill([makeRecord(2)]);
+    // As if the disk had been full.
+    for (const name of filesBelow(dir)) if (name.endsWith('.json') && !before.includes(name)) rmSync(join(dir, name));
+    closed.close();
+    expect((await list(dir)).stdout.match(/(?<=\d, )[a-z]+(?=:)/g)?.sort()).toEqual(['dead', 'ended']);
   });
 
   it('selects a destination by the endpoint and by the workspace or key of the environment', async () => {
