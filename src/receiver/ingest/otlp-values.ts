@@ -111,7 +111,7 @@ export function recordsIn(fields: Fields, name: string): Record<string, unknown>
   const list = listIn(fields, name);
   const other = list.length > 0 ? undefined : Object.keys(fields).find((field) => listOf(fields[field]).some(isFields));
   if (other === undefined) return list;
-  throw new HttpError(400, `Expected \`${name}\`, got \`${cut(other, 100)}\`, which OTLP 1.0 does not have`);
+  throw new HttpError(400, `Expected \`${name}\`, got \`${cut(other, 100)}\`, which is not read`);
 }
 
 export function listIn(fields: Fields, name: string): Record<string, unknown>[] {
