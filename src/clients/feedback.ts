@@ -14,7 +14,7 @@ import { ApiError, InvalidRequestError, type ValidationError } from './errors.ts
 import { secretsIn } from './secrets.ts';
 import { tracedCall } from './tracing.ts';
 
-/** Feedback from an end user on a run. All fields are optional. */
+/** Feedback from an end user on a run. All fields are optional, but a receiver refuses feedback without any. */
 export interface FeedbackSubmission {
   /** Numeric rating, for example 1 or -1. `true` counts as 1 and `false` as 0. */
   score?: number | boolean | null;

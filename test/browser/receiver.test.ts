@@ -76,12 +76,13 @@ test('feedback is given with a button or a form, and appears in the run and in t
 });
 
 test('feedback of others appears in the open run', async () => {
-  const { page, receiver, see } = await openPage(runs, { path: `${TRACE}&run=${idOf(2)}` });
+  const { page, receiver, see, store } = await openPage(runs, { path: `${TRACE}&run=${idOf(2)}` });
   await see('Feedback');
   await sendJson(receiver, 'POST', '/query/feedback', { run_id: idOf(2), key: 'of-another', score: 1 });
   await see('of-another');
   expect(await page.getByText('withdrawn').count()).toBe(0);
-  await sendJson(receiver, 'POST', '/query/feedback', { run_id: idOf(2), key: 'empty' });
+  const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };
+  await store.addFeedback(DEFAULT_SCOPE, { id: idOf(3), run_id: idOf(2), key: 'empty', ...times });
   await page.locator('.feedback li').filter({ hasText: 'empty' }).filter({ hasText: 'withdrawn' }).waitFor();
 });
 

@@ -40,10 +40,11 @@ describe('feedback in a body', () => {
     ['rating', 5, false],
   ])('may have %s of %j (also in strict mode: %s)', async (field, value, inStrictMode) => {
     const { post, stored } = await setUp();
-    expect((await post({ [field]: value })).status).toBe(200);
-    expect(await stored()).toEqual([value === null || field === 'rating' ? {} : { [field]: value }]);
+    const given = { metadata: { page: 3 }, [field]: value };
+    expect((await post(given)).status).toBe(200);
+    expect(await stored()).toEqual([value === null || field === 'rating' ? { metadata: { page: 3 } } : given]);
     const strict = await setUp(true);
-    const reply = await strict.post({ [field]: value });
+    const reply = await strict.post(given);
     expect(reply).toMatchObject(inStrictMode ? { status: 200 } : issueAt('body', field));
   });
 
@@ -78,7 +79,6 @@ describe('feedback in a query string', () => {
       'score=1&value=5&comment=a%20b&correction=%7B%22a%22%3A1%7D&utm_source=mail&mc_cid=1',
       { score: 1, value: '5', comment: 'a b', correction: { a: 1 } },
     ],
-    ['', {}],
     ['score=-0.5', { score: -0.5 }],
     ['score=1e2', { score: 100 }],
     ['score=false', { score: false }],
@@ -119,6 +119,17 @@ describe('feedback in a query string', () => {
     expect(await get('score=true')).toMatchObject(issueAt('query', 'score'));
     expect(await get('correction="no"')).toMatchObject(issueAt('query', 'correction'));
   });
+});
+
+test.each([false, true])('feedback without content is refused, and keeps the rating (strict: %s)', async (strict) => {
+  const { get, post, postWithoutToken, stored } = await setUp(strict);
+  await post({ score: 0, comment: 'no' });
+  const bodies: object[] = [{}, { value: '' }, { comment: '' }, { correction: {} }, { metadata: {} }];
+  if (!strict) bodies.push({ score: null, comment: null }, { rating: 5 });
+  const replies = [...['', 'comment=', 'value=&comment=', 'correction={}'].map(get), ...bodies.map(post)];
+  if (!strict) replies.push(...bodies.map((fields) => postWithoutToken({ run_id: ROOT, key: 'liked', ...fields })));
+  for (const one of replies) expect(await one).toMatchObject({ status: 422, body: { detail: [{ type: 'missing' }] } });
+  expect(await stored()).toEqual([{ score: 0, comment: 'no' }]);
 });
 
 describe('feedback without a token', () => {

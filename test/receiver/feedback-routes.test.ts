@@ -7,6 +7,7 @@ import { logLines } from '../support/log-lines.ts';
 import {
   CHILD,
   call,
+  issueAt,
   makeChild,
   makeRun,
   part,
@@ -220,7 +221,8 @@ describe('tokens', () => {
     expect(secrets).toEqual([1, 2, 2]);
     await receiver.close();
     const { url } = await start({ store });
-    for (const { text } of tokens) expect((await post(`${url}/feedback/tokens/${text}`, {})).status).toBe(200);
+    for (const { text } of tokens)
+      expect((await post(`${url}/feedback/tokens/${text}`, { score: 1 })).status).toBe(200);
   });
 
   test('are invalid if they are tokens of another purpose', async () => {
@@ -239,7 +241,7 @@ describe('tokens', () => {
     vi.advanceTimersByTime(31 * 86_400_000);
     vi.spyOn(store, 'addTokenSecret').mockRejectedValue(new Error('no disk'));
     const { text } = await createToken();
-    expect((await post(`${receiver.url}/feedback/tokens/${text}`, {})).status).toBe(200);
+    expect((await post(`${receiver.url}/feedback/tokens/${text}`, { score: 1 })).status).toBe(200);
   });
 
   test('have the base URL of the request, with https if a proxy forwarded it', async () => {
@@ -326,9 +328,11 @@ describe('the dialect of other clients', () => {
       { id: ID, run_id: CHILD, key: 'liked', score: 1 },
       { id: OTHER_ID, run_id: ROOT, comment: 'yes' },
     ]);
-    const alone = await sendParts(receiver, part(`feedback.${ID}`, { run_id: null, trace_id: ROOT, key: 'whole' }));
+    const whole = { run_id: null, trace_id: ROOT, key: 'whole' };
+    const alone = await sendParts(receiver, part(`feedback.${ID}`, { ...whole, score: 1 }));
     expect(alone).toMatchObject({ status: 202, body: { accepted: 0, feedback: 1 } });
-    expect(await feedback()).toContainEqual(expect.objectContaining({ run_id: ROOT, key: 'whole' }));
+    expect((await sendParts(receiver, part(`feedback.${ID}`, whole))).body).toEqual({ accepted: 0, feedback: 0 });
+    expect(await feedback()).toContainEqual(expect.objectContaining({ run_id: ROOT, key: 'whole', score: 1 }));
   });
 
   test('drops and logs feedback whose run is missing, and stores the rest of the batch', async () => {
@@ -365,11 +369,12 @@ describe('the dialect of other clients', () => {
 
   test('is refused for a missing run and for invalid parameters', async () => {
     const { receiver } = await setUp();
-    expect((await sendJson(receiver, 'POST', '/feedback', { run_id: CHILD, key: 'a' })).status).toBe(404);
+    expect((await sendJson(receiver, 'POST', '/feedback', { run_id: CHILD, key: 'a', score: 1 })).status).toBe(404);
     expect(await call(`${receiver.url}/feedback`, 'GET')).toMatchObject({
       status: 422,
       body: { detail: [{ msg: '`run` is missing' }] },
     });
+    expect(await sendJson(receiver, 'PATCH', `/feedback/${ID}`, {})).toMatchObject(issueAt('body'));
     for (const query of ['limit=x', 'offset=-1', 'other=a']) {
       expect((await call(`${receiver.url}/feedback?run=${ROOT}&${query}`, 'GET')).status).toBe(422);
     }

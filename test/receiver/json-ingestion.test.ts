@@ -72,6 +72,7 @@ describe.each([false, true])('simple ingestion (strict: %s)', (strict) => {
     const receiver = await start({ strict });
     const patch = { end_time: END, outputs: {} };
     expect(await sendJson(receiver, 'PATCH', '/runs/abc', patch)).toMatchObject(issueAt('path', 'run_id'));
+    expect(await sendJson(receiver, 'PATCH', `/runs/${ROOT}`, {})).toMatchObject({ status: 422 });
     const other = await sendJson(receiver, 'PATCH', `/runs/${ROOT}`, { ...patch, id: CHILD });
     expect(other).toMatchObject(issueAt('body', 'id'));
   });
@@ -127,6 +128,8 @@ describe('POST /runs/batch', () => {
     [{ patch: [1] }, refusal(400, 'patch.0 is not a JSON object')],
     [{ post: [makePost(), makePost({ id: 'x' })] }, issueAt('body', 'post', 1, 'id')],
     [{ patch: [{ end_time: END }] }, issueAt('body', 'patch', 0, 'id')],
+    [{ patch: [{ id: CHILD, error: null }] }, issueAt('body', 'patch', 0)],
+    [{ runs: [{ id: CHILD }] }, issueAt('body', 'runs')],
   ])('refuses the whole batch %j', async (batch, expected) => {
     const { receiver, reply } = await send({ post: [makeRun()], ...batch });
     expect(reply).toMatchObject(expected);

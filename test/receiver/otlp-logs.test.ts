@@ -218,7 +218,7 @@ test('a span has at most 1,000 log records', async () => {
 
 test('invalid requests are refused', async () => {
   const receiver = await start();
-  expect(await sendJson(receiver, 'POST', '/v1/logs', { resource_logs: [] })).toMatchObject(
+  expect(await sendJson(receiver, 'POST', '/v1/logs', { resource_logs: [{}] })).toMatchObject(
     refusal(400, 'Expected `resourceLogs`, got `resource_logs`'),
   );
   expect(await sendJson(receiver, 'POST', '/v1/logs', { resourceLogs: {} })).toMatchObject(

@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import Pbf from 'pbf';
 import { describe, expect, test } from 'vitest';
 import { VALUES_MAX } from '#src/receiver/http/json.ts';
+import { readOtlpLogs } from '#src/receiver/ingest/otlp-logs.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from '#src/receiver/ingest/otlp-protobuf.ts';
+import { readOtlpSpans } from '#src/receiver/ingest/otlp-spans.ts';
 import { cases } from '../support/campaign.ts';
 
 function field(number: number, content: Buffer | string): Buffer {
@@ -80,6 +82,14 @@ describe('a request', () => {
   test('may be empty, and may have unknown fields and fields of another wire type', async () => {
     expect(await readProtobufRequest(Buffer.alloc(0), 'ExportTraceServiceRequest')).toEqual({});
     expect(await spanOf(field(99, 'x'), hex('28 05'), field(6, 'x'), field(5, 'answer'))).toEqual({ name: 'answer' });
+  });
+
+  test('that has only the former list of scopes is refused', async () => {
+    const bytes = field(1, Buffer.concat([field(1, ''), field(1000, field(2, 'a span'))]));
+    const read = (signal: string) => readProtobufRequest(bytes, `Export${signal}ServiceRequest`);
+    const detail = /^Expected `scope(Spans|Logs)`, got `instrumentation_library_\* \(field 1000\)`/;
+    await expect(readOtlpSpans(await read('Trace'))).rejects.toThrow(detail);
+    await expect(readOtlpLogs(await read('Logs'))).rejects.toThrow(detail);
   });
 
   test('may be a view at any offset', async () => {

@@ -257,16 +257,16 @@ test('each signal is received on every path', async () => {
   }
 });
 
-test('metrics are accepted and not stored', async () => {
+test('metrics are accepted and counted as rejected', async () => {
   const { url } = await start();
-  const accepted = await sendJson({ url }, 'POST', '/v1/metrics', { resourceMetrics: [{}] });
-  expect(accepted).toMatchObject({ status: 200, body: {} });
-  const protobuf = await request(`${url}/v1/metrics`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' },
-    body: gzipSync(Buffer.from('0a00', 'hex')),
-  });
-  expect([protobuf.statusCode, await protobuf.body.text()]).toEqual([200, '']);
+  const metrics = [{ gauge: { dataPoints: [{}, {}] } }, { summary: { dataPoints: [{}] } }];
+  const json = await sendJson({ url }, 'POST', '/v1/metrics', { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] });
+  const partialSuccess = { rejectedDataPoints: '3', errorMessage: 'the receiver stores no metrics' };
+  expect(json).toMatchObject({ status: 200, body: { partialSuccess } });
+  const gauge = gzipSync(Buffer.from('0a08120612042a020a00', 'hex'));
+  const headers = { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' };
+  const protobuf = await request(`${url}/v1/metrics`, { method: 'POST', headers, body: gauge });
+  expect(await protobuf.body.text()).toBe('\n\x22\b\x01\x12\x1ethe receiver stores no metrics');
   const figures = await request(`${url}/metrics`);
   expect(await figures.body.text()).toContain('ignored_metrics_requests_total 2');
 });

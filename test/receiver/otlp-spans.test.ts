@@ -164,9 +164,12 @@ test.each<[string, unknown]>([
 });
 
 test.each([
-  [{ resource_spans: [] }, '`resourceSpans`, got `resource_spans`'],
-  [{ resourceSpans: [{ scope_spans: [] }] }, '`scopeSpans`, got `scope_spans`'],
-])('the fields of %j are refused, because they are in snake_case', async (body, detail) => {
+  [{ resource_spans: [{}] }, '`resourceSpans`, got `resource_spans`'],
+  [{ resourceSpans: [{ scope_spans: [{}] }] }, '`scopeSpans`, got `scope_spans`'],
+  [{ batches: [{}] }, '`resourceSpans`, got `batches`'],
+  [{ resourceSpans: [{ instrumentationLibrarySpans: [{}] }] }, '`scopeSpans`, got `instrumentationLibrarySpans`'],
+  [{ resourceSpans: [{ scopeSpans: [{ spans: [], Spans: [{}] }] }] }, '`spans`, got `Spans`'],
+])('the fields of %j are refused, because their records would be lost', async (body, detail) => {
   expect(await send(await start(), body)).toMatchObject({
     status: 400,
     body: { detail: expect.stringContaining(detail) },

@@ -231,7 +231,7 @@ describe('feedback given in the page', () => {
 
   test('of a run that is not there is answered with 404, and wrong fields with 422', async () => {
     const receiver = await start({ strict: true });
-    expect((await give(receiver, { run_id: CHILD, key: 'liked' })).status).toBe(404);
+    expect((await give(receiver, { run_id: CHILD, key: 'liked', score: 1 })).status).toBe(404);
     expect((await give(receiver, { run_id: 1, key: '' })).body.detail).toMatchObject([
       { loc: ['body', 'run_id'] },
       { loc: ['body', 'key'] },
@@ -254,6 +254,8 @@ describe('a trace leaves as a file', () => {
     const other = await start();
     const imported = await importInto(other, exported.body);
     expect([imported.status, imported.body]).toEqual([200, { traces: 1, runs: 2 }]);
+    const feedback = [{ ...(exported.body.feedback as object[])[0], score: null, comment: '' }];
+    expect((await importInto(other, { ...exported.body, feedback })).status).toBe(200);
     expect(await other.trace(ROOT)).toEqual(await receiver.trace(ROOT));
     expect((await get(other, `traces/${ROOT}/export`)).body).toEqual(exported.body);
   });

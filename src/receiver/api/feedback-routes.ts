@@ -9,6 +9,7 @@ import {
   readFeedbackInput,
   readFeedbackQuery,
   readTokens,
+  requireContent,
 } from '../http/feedback-fields.ts';
 import { HttpError } from '../http/http-error.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
@@ -42,7 +43,7 @@ export const feedbackRoutes: readonly Route[] = [
 ];
 
 export async function postFeedback(call: Call): Promise<RouteResponse> {
-  const feedback = feedbackOfBody(await readJson(call, FEEDBACK_BYTES_MAX), ['body']);
+  const feedback = requireContent(feedbackOfBody(await readJson(call, FEEDBACK_BYTES_MAX), ['body']));
   await checkProject(call, [feedback.run_id]);
   if (!(await call.store.addFeedback(call.scope, feedback))) throw withoutRun(feedback.run_id);
   return { status: 200, body: feedback };
@@ -56,9 +57,10 @@ async function feedbackOfPath(call: Call): Promise<Feedback> {
   return feedback;
 }
 
-/** Changes the given fields. The response has only the id, because a key that may write may not read. */
+/** Changes the given fields, also to empty ones. The response has only the id, because a key that may write may not read. */
 async function updateFeedback(call: Call): Promise<RouteResponse> {
   const fields = readFeedbackInput(await readJson(call, FEEDBACK_BYTES_MAX), false);
+  if (Object.keys(fields).length === 0) requireContent(fields);
   const { id, run_id: runId, key, ...earlier } = await feedbackOfPath(call);
   const { created_at: _, ...changed } = feedbackOf(fields, runId, key, id);
   if (!(await call.store.addFeedback(call.scope, { ...earlier, ...changed }))) throw withoutRun(runId);
@@ -138,7 +140,7 @@ async function postWithToken(call: Call): Promise<RouteResponse> {
   const isForm = isConfirmation(call.request);
   const input = isForm
     ? readFeedbackQuery(call.search, call.strict)
-    : readFeedbackInput(await readJson(call, FEEDBACK_BYTES_MAX), call.strict);
+    : requireContent(readFeedbackInput(await readJson(call, FEEDBACK_BYTES_MAX), call.strict));
   const answer = await store(call, token, input);
   return isForm ? htmlPage('Thank you', '<p>Thank you.</p>') : answer;
 }

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { shown } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import { isTimestamp, parseDottedOrder } from '../../run/time.ts';
-import type { Feedback } from '../domain/feedback.ts';
+import { type Feedback, hasContent } from '../domain/feedback.ts';
 import type { RunCounts } from '../domain/query/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { feedbackOfBody } from '../http/feedback-fields.ts';
@@ -87,7 +87,7 @@ class TraceImport {
     }
     await this.#store();
     const { store, scope } = this.#call;
-    for (const { value } of this.#feedback) {
+    for (const { value } of this.#feedback.filter((one) => hasContent(one.value))) {
       this.#keepConnection();
       await store.addFeedback(scope, value);
     }

@@ -16,6 +16,12 @@ export interface Feedback {
   modified_at: string;
 }
 
+/** Returns whether feedback says something. A null, an empty text and an empty object do not. */
+export function hasContent({ score, value, comment, correction, metadata }: Partial<Feedback>): boolean {
+  const given = [score, value, comment, correction, metadata].map((one) => one ?? '');
+  return given.some((one) => one !== '' && !(typeof one === 'object' && Object.keys(one).length === 0));
+}
+
 /**
  * A token that lets clients without a key give feedback on a run. Until a token expires or is revoked, anyone who knows
  * the token's text can give feedback.

@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { ignoreErrors } from '../../base/guard.ts';
 import { isFields, numberOf } from '../../payload/fields.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
-import type { Feedback, FeedbackToken } from '../domain/feedback.ts';
+import { type Feedback, type FeedbackToken, hasContent } from '../domain/feedback.ts';
 import { parseNumber } from '../filter/values.ts';
 import { HttpError, type Location, ValidationIssues } from './http-error.ts';
 import { JsonReader } from './json.ts';
@@ -59,16 +59,15 @@ const QUERY_FIELDS: readonly string[] = ['score', 'value', 'comment', 'correctio
 /**
  * Validates the feedback fields in a query string. All values are text, and `correction` may be JSON text. Unless the
  * receiver is strict, ignores unknown parameters, because mail services add parameters to links. Throws an HTTP 422 error
- * if all parameters are unknown. A link with a misspelled parameter must not erase earlier feedback.
+ * for a link without content, or with a misspelled parameter only: it must not erase earlier feedback.
  */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
   const parameters = [...search].filter(([name]) => QUERY_FIELDS.includes(name));
   if (strict || parameters.length === 0) refuseUnknownParameters(search, QUERY_FIELDS);
-  const given: Record<string, unknown> = {};
-  for (const [field, value] of parameters) {
-    given[field] = field === 'score' ? scoreOf(value) : field === 'correction' ? correctionOf(value) : value;
-  }
-  return checkedInput(given, strict, ['query']);
+  const given = parameters.map(([field, value]) => {
+    return [field, field === 'score' ? scoreOf(value) : field === 'correction' ? correctionOf(value) : value];
+  });
+  return requireContent(checkedInput(Object.fromEntries(given), strict, ['query']), ['query']);
 }
 
 function checkedInput(given: object, strict: boolean, loc: Location): FeedbackInput {
@@ -79,14 +78,17 @@ function checkedInput(given: object, strict: boolean, loc: Location): FeedbackIn
   return withoutNulls(input ?? {}) as FeedbackInput;
 }
 
+/** Returns the feedback. Throws an HTTP 422 error if it has no content, because it would erase earlier feedback. */
+export function requireContent<Input extends FeedbackInput>(input: Input, loc: Location = ['body']): Input {
+  if (hasContent(input)) return input;
+  const msg = 'Send a `score`, `value`, `comment` or `correction`: without content, nothing is stored';
+  throw new HttpError(422, [{ loc, msg, type: 'missing' }]);
+}
+
 /** Throws an HTTP 400 error if the value is not an object, or a 422 error if a field is invalid. */
 export function feedbackOfBody(value: unknown, loc: Location): Feedback {
-  const {
-    run_id: runId,
-    key: ownKey,
-    id: ownId,
-    ...fields
-  } = validated(feedbackSchema, requiredObject(value, loc), loc);
+  const given = validated(feedbackSchema, requiredObject(value, loc), loc);
+  const { run_id: runId, key: ownKey, id: ownId, ...fields } = given;
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
 }
 
@@ -107,14 +109,11 @@ function correctionOf(value: string): unknown {
 }
 
 const MINUTE_US = 60_000_000;
-const UNITS_US: Readonly<Record<string, number>> = {
-  days: 1_440 * MINUTE_US,
-  hours: 60 * MINUTE_US,
-  minutes: MINUTE_US,
-};
+const DAY_US = 1_440 * MINUTE_US;
+const UNITS_US: Readonly<Record<string, number>> = { days: DAY_US, hours: 60 * MINUTE_US, minutes: MINUTE_US };
 const EXPIRES_IN_US = 180 * MINUTE_US;
 /** Maximum lifetime of a feedback token: ten years. */
-const EXPIRES_IN_US_MAX = 3_650 * 1_440 * MINUTE_US;
+const EXPIRES_IN_US_MAX = 3_650 * DAY_US;
 
 const tokenSchema = v.pipe(
   v.object({

@@ -1,5 +1,6 @@
 import { shown } from '../../base/text.ts';
 import { version } from '../../base/version.ts';
+import { listOf } from '../../payload/fields.ts';
 import { mapInTurns, takeTurn } from '../domain/in-turns.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { checkProject, putIntoProject } from '../http/access/project-scope.ts';
@@ -87,19 +88,16 @@ async function postMultipart(call: Call): Promise<RouteResponse> {
 /** Stores the runs in a body of the form `{ "post": [record, …], "patch": [record, …] }`. */
 async function postBatch(call: Call): Promise<RouteResponse> {
   const batch = requiredObject(await readJson(call));
-  const records = (['post', 'patch'] as const).flatMap((kind) =>
-    recordsIn(batch, kind).map((value, index) => ({
-      kind,
-      index,
-      record: requiredObject(value, ['body', kind, index]),
-    })),
-  );
-  if (records.length > BATCH_RECORDS_MAX) {
-    throw new HttpError(413, `The batch has more than ${BATCH_RECORDS_MAX} posts and patches`);
-  }
   const issues = new ValidationIssues();
-  const operations = await mapInTurns(records, ({ kind, index, record }) =>
-    readRun({ format: 'batch', kind, strict: false }, { record, loc: ['body', kind, index] }, issues),
+  const lists = Object.keys(batch).filter((field) => field !== 'post' && field !== 'patch' && listOf(batch[field])[0]);
+  for (const field of lists) issues.add(['body', field], 'unknown_field', 'Expected lists only in `post` and `patch`');
+  const records = (['post', 'patch'] as const).flatMap((kind) =>
+    recordsIn(batch, kind).map((value, index) => ({ kind, value, loc: ['body', kind, index] })),
+  );
+  if (records.length > BATCH_RECORDS_MAX)
+    throw new HttpError(413, `The batch has more than ${BATCH_RECORDS_MAX} posts and patches`);
+  const operations = await mapInTurns(records, ({ kind, value, loc }) =>
+    readRun({ format: 'batch', kind, strict: false }, { record: requiredObject(value, loc), loc }, issues),
   );
   issues.throwIfAny();
   return { status: 202, body: await ingest(call, operations) };

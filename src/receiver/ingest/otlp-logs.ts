@@ -12,10 +12,10 @@ import {
   attributeText,
   type Fields,
   isZero,
-  listIn,
   objectIn,
   parseId,
   parseTime,
+  recordsIn,
 } from './otlp-values.ts';
 
 /** Maximum number of messages, exceptions and evaluations per request. */
@@ -34,9 +34,9 @@ export interface SpanRecord {
 export async function readOtlpLogs(request: unknown): Promise<{ records: SpanRecord[]; others: number }> {
   const records: SpanRecord[] = [];
   let others = 0;
-  for (const resourceLogs of listIn(objectIn(request, 'The body'), 'resourceLogs')) {
-    for (const scopeLogs of listIn(resourceLogs, 'scopeLogs')) {
-      for await (const given of inTurns(listIn(scopeLogs, 'logRecords'))) {
+  for (const resourceLogs of recordsIn(objectIn(request, 'The body'), 'resourceLogs')) {
+    for (const scopeLogs of recordsIn(resourceLogs, 'scopeLogs')) {
+      for await (const given of inTurns(recordsIn(scopeLogs, 'logRecords'))) {
         const record = recordOf(given);
         if (record === undefined) others += 1;
         else if (records.push(record) > RECORDS_MAX)

@@ -10,12 +10,20 @@ const DEPTH_MAX = 200;
 type Field = readonly [nameInJson: string, type: string, repeated?: 'repeated'];
 
 const ATTRIBUTES: Field = ['attributes', 'KeyValue', 'repeated'];
+/** The list of scopes before OTLP 0.15, which is ignored beside the present one (`trace.proto` 0.15), and else refused. */
+const FORMER: Field = ['instrumentation_library_* (field 1000)', 'Unread', 'repeated'];
 
-/** By message name and field number, see `trace.proto`, `logs.proto`, `common.proto` and `resource.proto`. */
+/** By message name and field number, see `trace.proto`, `logs.proto`, `metrics.proto`, `common.proto`, `resource.proto`. */
 const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   ExportTraceServiceRequest: { 1: ['resourceSpans', 'ResourceSpans', 'repeated'] },
+  ExportMetricsServiceRequest: { 1: ['resourceMetrics', 'ResourceMetrics', 'repeated'] },
+  ResourceMetrics: { 2: ['scopeMetrics', 'ScopeMetrics', 'repeated'] },
+  ScopeMetrics: { 2: ['metrics', 'Metric', 'repeated'] },
+  Metric: Object.fromEntries([5, 7, 9, 10, 11].map((number): [number, Field] => [number, ['data', 'MetricData']])),
+  MetricData: { 1: ['dataPoints', 'Unread', 'repeated'] },
+  Unread: {},
   ExportLogsServiceRequest: { 1: ['resourceLogs', 'ResourceLogs', 'repeated'] },
-  ResourceLogs: { 2: ['scopeLogs', 'ScopeLogs', 'repeated'] },
+  ResourceLogs: { 2: ['scopeLogs', 'ScopeLogs', 'repeated'], 1000: FORMER },
   ScopeLogs: { 2: ['logRecords', 'LogRecord', 'repeated'] },
   LogRecord: {
     1: ['timeUnixNano', 'fixed64'],
@@ -26,7 +34,7 @@ const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
     11: ['observedTimeUnixNano', 'fixed64'],
     12: ['eventName', 'text'],
   },
-  ResourceSpans: { 1: ['resource', 'Resource'], 2: ['scopeSpans', 'ScopeSpans', 'repeated'] },
+  ResourceSpans: { 1: ['resource', 'Resource'], 2: ['scopeSpans', 'ScopeSpans', 'repeated'], 1000: FORMER },
   Resource: { 1: ATTRIBUTES },
   ScopeSpans: { 1: ['scope', 'Scope'], 2: ['spans', 'Span', 'repeated'] },
   Scope: { 1: ['name', 'text'], 2: ['version', 'text'] },

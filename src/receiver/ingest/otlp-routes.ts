@@ -1,7 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
-import { parseExact } from '../../payload/fields.ts';
+import { listOf, parseExact } from '../../payload/fields.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { inTurns } from '../domain/in-turns.ts';
 import type { RunOperation } from '../domain/run-message.ts';
@@ -34,7 +34,7 @@ interface PartialSuccess {
 const SIGNALS: readonly Signal[] = [
   { name: 'traces', request: 'ExportTraceServiceRequest', rejected: 'rejectedSpans', ingest: ingestSpans },
   { name: 'logs', request: 'ExportLogsServiceRequest', rejected: 'rejectedLogRecords', ingest: ingestLogs },
-  { name: 'metrics', request: 'ExportMetricsServiceRequest', rejected: 'rejectedDataPoints', ingest: ignoreMetrics },
+  { name: 'metrics', request: 'ExportMetricsServiceRequest', rejected: 'rejectedDataPoints', ingest: countMetrics },
 ];
 
 /** LangSmith documents the prefix `/otel`, and some OpenTelemetry exporters send a slash at the end. */
@@ -92,11 +92,17 @@ async function receive(call: Call, signal: Signal): Promise<RouteResponse> {
   }
 }
 
-/** OpenTelemetry exporters send metrics to the same endpoint. A refusal would make them report an error for each request. */
-async function ignoreMetrics({ metrics }: Call): Promise<PartialSuccess> {
+/** OpenTelemetry exporters send metrics to the same endpoint. They are counted as rejected, and not refused as an error. */
+async function countMetrics({ metrics }: Call, read: () => unknown): Promise<PartialSuccess> {
+  const rejected = pointsIn(await read());
   metrics.ignoredMetrics += 1;
   diagnostics.warnOnce('metrics', 'the receiver accepts the metrics of OpenTelemetry, but stores none; logged once');
-  return { rejected: 0, reason: '' };
+  return { rejected, reason: rejected === 0 ? '' : 'the receiver stores no metrics' };
+}
+
+function pointsIn(value: unknown): number {
+  const entries = typeof value === 'object' ? Object.entries(value ?? {}) : [];
+  return entries.reduce((sum, [name, one]) => sum + (name === 'dataPoints' ? listOf(one).length : pointsIn(one)), 0);
 }
 
 async function ingestLogs(call: Call, read: () => unknown): Promise<PartialSuccess> {
@@ -114,7 +120,8 @@ async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSucc
   const operations: RunOperation[] = [];
   const feedback: Feedback[] = [];
   for await (const span of inTurns(spans)) {
-    const operation = operationOf(span, header, call.mapping);
+    const project = typeof header === 'string' ? header : span.project;
+    const operation = operationOf({ ...span, project }, call.mapping);
     operations.push(operation);
     feedback.push(...feedbackOn(span.span, operation.id));
   }
@@ -155,14 +162,10 @@ function ownOperationOf(span: SpanLike, project: string | undefined): RunOperati
  * order. Without a project, the run keeps the project of another message about it. The store derives the run's position in
  * the trace from the parent span.
  */
-function operationOf(
-  { span, hasEnded, project }: OtlpSpan,
-  header: unknown,
-  mapping: SpanMapping | undefined,
-): RunOperation {
-  const own = ownOperationOf(span, typeof header === 'string' ? header : project);
+function operationOf({ span, hasEnded, project }: OtlpSpan, mapping: SpanMapping | undefined): RunOperation {
+  const own = ownOperationOf(span, project);
   if (own !== undefined) return own;
-  const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded, mapping);
+  const run = finishedRun(span, project, hasEnded, mapping);
   const payloads = Object.entries(run.texts).map(([field, text]) => [field, parseExact(text)]);
   return { kind: 'post', ...run, fields: { ...run.fields, ...Object.fromEntries(payloads) } };
 }

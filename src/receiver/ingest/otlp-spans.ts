@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { cut } from '../../base/text.ts';
 import { isServiceName } from '../../otel/mapping/resource.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
-import { isFields } from '../../payload/fields.ts';
+import { defined, isFields } from '../../payload/fields.ts';
 import { inTurns } from '../domain/in-turns.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parsed, validate } from '../http/validation.ts';
@@ -17,6 +17,7 @@ import {
   objectIn,
   parseId,
   parseTime,
+  recordsIn,
   type Warn,
 } from './otlp-values.ts';
 
@@ -47,21 +48,17 @@ export async function readOtlpSpans(request: unknown): Promise<OtlpSpans> {
   const issues = new ValidationIssues();
   const warn = (problem: string): void => issues.add(['span'], 'value', problem);
   let rejected = 0;
-  for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
+  for (const resourceSpans of recordsIn(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isFields(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
     // All spans of a resource share one object, because the mapping caches metadata by resource object.
     const resource = { attributes };
     const project = ['openinference.project.name', 'service.name'].map((key) => attributes[key]).find(isServiceName);
-    for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
+    for (const scopeSpans of recordsIn(resourceSpans, 'scopeSpans')) {
       const { name, version } = isFields(scopeSpans.scope) ? scopeSpans.scope : {};
-      const scope = {
-        name: attributeText(name),
-        ...(attributeText(version) !== '' && { version: attributeText(version) }),
-      };
-      for await (const given of inTurns(listIn(scopeSpans, 'spans'))) {
-        if (spans.length + rejected === SPANS_MAX) {
+      const scope = { name: attributeText(name), ...defined({ version: attributeText(version) || undefined }) };
+      for await (const given of inTurns(recordsIn(scopeSpans, 'spans'))) {
+        if (spans.length + rejected === SPANS_MAX)
           throw new HttpError(413, `The body has more than ${SPANS_MAX} spans`);
-        }
         const misspelled = Object.keys(given).find((field) => field.includes('_'));
         if (misspelled !== undefined) warn(`Expected fields in lowerCamelCase, got \`${cut(misspelled, 100)}\``);
         const identity = validate(identitySchema, given, ['span'], issues);
@@ -113,10 +110,7 @@ function spanOf(
     ...(parentId && { parentSpanContext: { ...ids, spanId: parentId, isRemote } }),
     startTime: start,
     endTime: end ?? start,
-    status: {
-      code: enumOf(code, STATUS_CODES, warn),
-      ...(attributeText(message) !== '' && { message: attributeText(message) }),
-    },
+    status: { code: enumOf(code, STATUS_CODES, warn), ...defined({ message: attributeText(message) || undefined }) },
     attributes: attributesIn(given.attributes, warn),
     links: listIn(given, 'links').map((link) => ({
       context: {

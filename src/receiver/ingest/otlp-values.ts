@@ -1,5 +1,5 @@
 import { cut } from '../../base/text.ts';
-import { idTextOf, isFields, parseExact } from '../../payload/fields.ts';
+import { idTextOf, isFields, listOf, parseExact } from '../../payload/fields.ts';
 import { HttpError } from '../http/http-error.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -103,11 +103,18 @@ export function attributeText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
+/**
+ * Returns a list of records, or of groups of records. Throws an HTTP 400 error if it is empty and another field is a list
+ * of objects, for example under the list's former name: these records would be lost. Other unknown fields are ignored.
+ */
+export function recordsIn(fields: Fields, name: string): Record<string, unknown>[] {
+  const list = listIn(fields, name);
+  const other = list.length > 0 ? undefined : Object.keys(fields).find((field) => listOf(fields[field]).some(isFields));
+  if (other === undefined) return list;
+  throw new HttpError(400, `Expected \`${name}\`, got \`${cut(other, 100)}\`, which is not read`);
+}
+
 export function listIn(fields: Fields, name: string): Record<string, unknown>[] {
-  const inSnakeCase = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  if (!Object.hasOwn(fields, name) && Object.hasOwn(fields, inSnakeCase)) {
-    throw new HttpError(400, `Expected \`${name}\`, got \`${inSnakeCase}\`: OTLP/JSON spells fields in lowerCamelCase`);
-  }
   const list = fields[name] ?? [];
   if (!Array.isArray(list)) throw new HttpError(400, `Expected \`${name}\` to be an array`);
   return list.map((item) => objectIn(item, `An item of \`${name}\``));

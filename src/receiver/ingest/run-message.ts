@@ -38,7 +38,9 @@ export function readRun(format: RunFormat, message: RunMessage, issues: Validati
   if (input === undefined) return { kind, id: '', fields: {}, attachments: [] };
   const id = message.id ?? input.id ?? '';
   checkRelations(format, id, input, (field, type, msg) => issues.add([...loc, field], type, msg));
-  return { kind, id, fields: presentFields(input), attachments: [] };
+  const fields = presentFields(input);
+  if (Object.keys(fields).length === 0) issues.add(loc, 'missing', 'Send a field: without one, nothing is stored');
+  return { kind, id, fields, attachments: [] };
 }
 
 /** Validated fields of a run. Null fields count as absent. */

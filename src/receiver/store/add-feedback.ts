@@ -1,6 +1,6 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
-import type { Feedback } from '../domain/feedback.ts';
+import { type Feedback, hasContent } from '../domain/feedback.ts';
 import { mapInTurns } from '../domain/in-turns.ts';
 import type { Scope } from '../domain/query/query.ts';
 import type { Store } from './store.ts';
@@ -34,8 +34,9 @@ export async function addFeedback(store: Store, scope: Scope, feedback: Feedback
   }
 }
 
-/** Stores all feedback in a batch. Logs feedback whose run is missing. Returns the number of stored feedback items. */
-export async function addFeedbackBatch(store: Store, scope: Scope, feedback: readonly Feedback[]): Promise<number> {
+/** Stores the feedback in a batch that has content. Logs feedback whose run is missing. Returns the number that is stored. */
+export async function addFeedbackBatch(store: Store, scope: Scope, batch: readonly Feedback[]): Promise<number> {
+  const feedback = batch.filter(hasContent);
   const firstTries = await mapInTurns(feedback, (one) => store.addFeedback(scope, one));
   const isKnown = await Promise.all(firstTries);
   const early = feedback.filter((_, index) => !isKnown[index]);
