@@ -9,6 +9,7 @@ import {
   mapped,
   textOf,
 } from '../../payload/fields.ts';
+import { typeOfBytes } from '../../payload/media-type.ts';
 import { type AnswerReader, type Fold, objectReader, vectorsOf, wholeReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, update } from '../deltas.ts';
@@ -66,15 +67,6 @@ function withImages(message: unknown): unknown {
   return { ...rest, content: [{ type: 'text', text: content }, ...blocks] };
 }
 
-/** The first base64 characters of each image type. */
-const IMAGE_TYPES: readonly (readonly [start: string, mimeType: string])[] = [
-  ['iVBOR', 'image/png'],
-  ['/9j/', 'image/jpeg'],
-  ['R0lGOD', 'image/gif'],
-  ['UklGR', 'image/webp'],
-];
-
 function imageUri(image: unknown): unknown {
-  const type = IMAGE_TYPES.find(([start]) => textOf(image)?.startsWith(start))?.[1];
-  return dataUriOf(type ?? UNKNOWN_TYPE, image) ?? image;
+  return dataUriOf(typeOfBytes(textOf(image) ?? '') ?? UNKNOWN_TYPE, image) ?? image;
 }
