@@ -13,8 +13,10 @@ export function importFile(): void {
   input.click();
 }
 
+let imports = 0;
+
 async function importTraces(file: File): Promise<void> {
-  const id = crypto.randomUUID();
+  const id = ++imports;
   const cancelled = new AbortController();
   const show = (sentBytes: number): void => {
     const text = `Importing ${file.name}: sent ${bytes(sentBytes)} of ${bytes(file.size)}`;
