@@ -11,6 +11,12 @@ const STARTS: readonly (readonly [RegExp, string])[] = [
   [/^SUQz/, 'audio/mpeg'],
 ];
 
+/** Returns the decoded size of base64 text in bytes. Padding is optional. */
+export function base64Bytes(base64: string): number {
+  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
+  return Math.floor(((base64.length - padding) * 3) / 4);
+}
+
 /** Returns the MIME type of base64 by its first bytes, or undefined if they tell none. */
 export function typeOfBytes(base64: string): string | undefined {
   return STARTS.find(([start]) => start.test(base64))?.[1];

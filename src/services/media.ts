@@ -1,17 +1,11 @@
 import { parseDataUri } from '../payload/attachment.ts';
 import { fieldsOf, isFields, mapped, textOf } from '../payload/fields.ts';
-import { declaredType } from '../payload/media-type.ts';
+import { base64Bytes, declaredType } from '../payload/media-type.ts';
 
 /** Returns a text that replaces base64 text or bytes, for example `[Image: 70 bytes]` or `[Image: image/png, 70 bytes]`. */
 export function mediaMarker(kind: 'Image' | 'Audio', data: string | { byteLength: number }, mediaType = ''): string {
   const bytes = typeof data === 'string' ? base64Bytes(data.slice(data.indexOf(',') + 1)) : data.byteLength;
   return `[${kind}: ${mediaType && `${mediaType}, `}${bytes} bytes]`;
-}
-
-/** Returns the decoded size of base64 text in bytes. Padding is optional. */
-export function base64Bytes(base64: string): number {
-  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
-  return Math.floor(((base64.length - padding) * 3) / 4);
 }
 
 /**

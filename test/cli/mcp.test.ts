@@ -30,14 +30,12 @@ const OPERATIONS = [
   run(5, { parent: 2, name: 'thanks' }),
 ];
 
+type Properties = Readonly<Record<string, { readonly default?: unknown }>>;
+
 interface Message {
   readonly id: number;
   readonly result: {
-    readonly tools: readonly {
-      readonly name: string;
-      readonly annotations: unknown;
-      readonly inputSchema: { readonly properties: Readonly<Record<string, { readonly default?: unknown }>> };
-    }[];
+    readonly tools: readonly { name: string; annotations: unknown; inputSchema: { properties: Properties } }[];
     readonly content: readonly [{ readonly text: string }];
     readonly isError?: boolean;
   };

@@ -30,11 +30,7 @@ export function lenient<Input extends z.ZodObject>(input: Input): z.ZodPreproces
 }
 
 /** The part of a JSON schema that the meaning of an argument depends on. */
-interface Expected {
-  readonly type?: string;
-  readonly properties?: Readonly<Record<string, Expected>>;
-  readonly items?: Expected;
-}
+type Expected = { type?: string; properties?: Readonly<Record<string, Expected>>; items?: Expected };
 
 function asMeant(given: unknown, { type = 'string', properties, items }: Expected): unknown {
   const isJson = typeof given === 'string' && type !== 'string';

@@ -1,4 +1,4 @@
-import { typeOfBytes } from '../../payload/media-type.ts';
+import { base64Bytes, typeOfBytes } from '../../payload/media-type.ts';
 import { IMAGE_TYPES } from '../../receiver/domain/run-view.ts';
 
 /** Binary data encoded as text: a data URI or base64. */
@@ -18,14 +18,13 @@ export function binaryOf(text: string): BinaryText | undefined {
   const isUri = prefix !== '';
   if (!isUri && (text.length < LENGTH_MIN || !looksLikeBase64(text))) return undefined;
   const base64 = text.slice(prefix.length);
-  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
   const declared = given.toLowerCase();
   const known = typeOfBytes(base64);
   const isOpen = /^$|\/octet-stream$/.test(declared) || known?.split('/')[0] === declared.split('/')[0];
   return {
     base64,
     type: (isOpen && known) || declared || 'application/octet-stream',
-    sizeBytes: Math.floor(((base64.length - padding) * 3) / 4),
+    sizeBytes: base64Bytes(base64),
   };
 }
 

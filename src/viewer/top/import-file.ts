@@ -13,10 +13,8 @@ export function importFile(): void {
   input.click();
 }
 
-let imports = 0;
-
 async function importTraces(file: File): Promise<void> {
-  const id = ++imports;
+  const id = Date.now();
   const cancelled = new AbortController();
   const show = (sentBytes: number): void => {
     const text = `Importing ${file.name}: sent ${bytes(sentBytes)} of ${bytes(file.size)}`;
