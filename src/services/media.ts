@@ -1,6 +1,6 @@
 import { parseDataUri } from '../payload/attachment.ts';
 import { fieldsOf, isFields, mapped, textOf } from '../payload/fields.ts';
-import { base64Bytes, declaredType } from '../payload/media-type.ts';
+import { base64Bytes, declaredType } from './media-type.ts';
 
 /** Returns a text that replaces base64 text or bytes, for example `[Image: 70 bytes]` or `[Image: image/png, 70 bytes]`. */
 export function mediaMarker(kind: 'Image' | 'Audio', data: string | { byteLength: number }, mediaType = ''): string {

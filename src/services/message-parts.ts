@@ -1,5 +1,5 @@
 import { type Fields, fieldsOf, firstText, isFields, listOf, parsedJson, textOf } from '../payload/fields.ts';
-import { declaredType } from '../payload/media-type.ts';
+import { declaredType } from './media-type.ts';
 import type { Part, ToolCall, ToolResult } from './message.ts';
 
 /** Converts the content of a message to parts. The content is text or a list of blocks in any provider's format. */

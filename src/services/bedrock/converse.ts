@@ -11,11 +11,11 @@ import {
   textOf,
   without,
 } from '../../payload/fields.ts';
-import { declaredType } from '../../payload/media-type.ts';
 import { type Fold, objectReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, itemFor, update, withoutIndex } from '../deltas.ts';
 import { dataUriOf, withField } from '../media.ts';
+import { declaredType } from '../media-type.ts';
 import { withSystem } from '../request.ts';
 import { bedrockUsage } from './usage.ts';
 

@@ -9,11 +9,11 @@ import {
   mapped,
   textOf,
 } from '../../payload/fields.ts';
-import { typeOfBytes } from '../../payload/media-type.ts';
 import { type AnswerReader, type Fold, objectReader, vectorsOf, wholeReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, update } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
+import { typeOfBytes } from '../media-type.ts';
 import type { RequestFields } from '../request.ts';
 import { ollamaUsage } from './usage.ts';
 

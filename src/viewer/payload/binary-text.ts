@@ -1,5 +1,5 @@
-import { base64Bytes, typeOfBytes } from '../../payload/media-type.ts';
 import { IMAGE_TYPES } from '../../receiver/domain/run-view.ts';
+import { base64Bytes, typeOfBytes } from '../../services/media-type.ts';
 
 /** Binary data encoded as text: a data URI or base64. */
 export interface BinaryText {

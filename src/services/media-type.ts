@@ -1,4 +1,4 @@
-import { type Fields, firstText } from './fields.ts';
+import { type Fields, firstText } from '../payload/fields.ts';
 
 /** What the base64 of a file of each type starts with. RIFF, in which images and audio begin, is followed by a size. */
 const STARTS: readonly (readonly [RegExp, string])[] = [
