@@ -1,7 +1,7 @@
 import { errorLine } from '../payload/errors.ts';
 import { type Fields, fieldsOf, firstText, idTextOf, isFields, listOf, textOf } from '../payload/fields.ts';
 import type { UsageMetadata } from '../payload/usage.ts';
-import { base64Bytes } from './media.ts';
+import { base64Bytes } from './media-type.ts';
 
 /** The part of a model's response that is recorded. */
 export interface Answer {

@@ -1,5 +1,6 @@
 import { parseDataUri } from '../payload/attachment.ts';
 import { fieldsOf, isFields, mapped, textOf } from '../payload/fields.ts';
+import { base64Bytes, declaredType } from './media-type.ts';
 
 /** Returns a text that replaces base64 text or bytes, for example `[Image: 70 bytes]` or `[Image: image/png, 70 bytes]`. */
 export function mediaMarker(kind: 'Image' | 'Audio', data: string | { byteLength: number }, mediaType = ''): string {
@@ -7,24 +8,15 @@ export function mediaMarker(kind: 'Image' | 'Audio', data: string | { byteLength
   return `[${kind}: ${mediaType && `${mediaType}, `}${bytes} bytes]`;
 }
 
-/** Returns the decoded size of base64 text in bytes. Padding is optional. */
-export function base64Bytes(base64: string): number {
-  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
-  return Math.floor(((base64.length - padding) * 3) / 4);
-}
-
 /**
- * Converts base64 text to a data URI, which is recorded as an attachment. Returns undefined if the value is not text or
- * small enough to stay in the payload.
+ * Converts base64 text to a data URI, which is recorded as an attachment. Returns undefined if the value is no text,
+ * a data URI already, or small enough to stay in the payload.
  */
 export function dataUriOf(mimeType: unknown, base64: unknown): string | undefined {
-  if (textOf(base64) === undefined) return undefined;
+  if (textOf(base64)?.startsWith('data:') !== false) return undefined;
   const uri = `data:${textOf(mimeType)};base64,${base64}`;
   return parseDataUri(uri) === undefined ? undefined : uri;
 }
-
-/** MIME types that differ from `audio/` plus the format name. */
-const AUDIO_TYPES: ReadonlyMap<unknown, string> = new Map([['mp3', 'audio/mpeg']]);
 
 /**
  * Converts base64 images, documents and audio in messages to data URIs. If there is nothing to convert, returns the
@@ -38,10 +30,8 @@ export function withDataUris(messages: unknown): unknown {
 export function blockWithDataUri(block: unknown): unknown {
   const { type, input_audio, source, data, mime_type, mimeType } = fieldsOf(block);
   if (type === 'tool_result') return withContent(block);
-  if (type === 'input_audio') {
-    const { format } = fieldsOf(input_audio);
-    return withField(block, 'input_audio', withUri(input_audio, AUDIO_TYPES.get(format) ?? `audio/${textOf(format)}`));
-  }
+  if (type === 'input_audio')
+    return withField(block, 'input_audio', withUri(input_audio, declaredType('audio', fieldsOf(input_audio))));
   if (!isFields(source)) return data === undefined ? block : withUri(block, mime_type ?? mimeType);
   // The source of a document may be a list of blocks.
   if (source.type === 'content') return withField(block, 'source', withContent(source));

@@ -1,4 +1,5 @@
 import { type Fields, fieldsOf, firstText, isFields, listOf, parsedJson, textOf } from '../payload/fields.ts';
+import { declaredType } from './media-type.ts';
 import type { Part, ToolCall, ToolResult } from './message.ts';
 
 /** Converts the content of a message to parts. The content is text or a list of blocks in any provider's format. */
@@ -98,10 +99,11 @@ function reasoningOf(block: Fields): Part[] {
 
 /** Converts images, files and audio in the formats of OpenAI, Anthropic, LangChain and the AI SDK. */
 function mediaOf(block: Fields): Part[] | undefined {
-  if (!/image|file|audio|document|media|video/.test(blockType(block))) return undefined;
+  const [kind] = /image|file|audio|document|media|video/.exec(blockType(block)) ?? [];
+  if (kind === undefined) return undefined;
   const source = fieldsOf(block.source);
   const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);
-  const mime = firstText(block.mediaType, block.mime_type, block.mimeType, source.media_type);
+  const mime = firstText(...[inner, source, block].map((one) => declaredType(kind, one)));
   const places = [inner, source, block].flatMap(({ url, file_data, data }) => [url, file_data, data]);
   const found = firstText(block.image_url, ...places, block.uri, block.image);
   return found === undefined ? undefined : [{ kind: 'media', source: found, type: mime }];
@@ -118,10 +120,10 @@ function converseParts(block: Fields): Part[] | undefined {
   }
   if (isFields(reasoningContent)) return reasoningOf(fieldsOf(reasoningContent.reasoningText));
   if (isFields(block.citationsContent)) return partsOf(block.citationsContent.content);
-  const media = fieldsOf(block.image ?? block.video ?? block.audio ?? block.document);
+  const kind = ['image', 'video', 'audio', 'document'].find((one) => isFields(block[one])) ?? '';
+  const media = fieldsOf(block[kind]);
   const source = firstText(fieldsOf(media.source).bytes);
-  const type = isFields(block.image) ? `image/${textOf(media.format)}` : undefined;
-  return source === undefined ? undefined : [{ kind: 'media', source, type }];
+  return source === undefined ? undefined : [{ kind: 'media', source, type: declaredType(kind, media) }];
 }
 
 function geminiParts(block: Fields): Part[] | undefined {
@@ -133,7 +135,7 @@ function geminiParts(block: Fields): Part[] | undefined {
   }
   const data = fieldsOf(block.inlineData ?? block.inline_data ?? block.fileData ?? block.file_data);
   const source = firstText(data.data, data.fileUri, data.file_uri);
-  if (source !== undefined) return [{ kind: 'media', source, type: firstText(data.mimeType ?? data.mime_type) }];
+  if (source !== undefined) return [{ kind: 'media', source, type: declaredType('media', data) }];
   if (block.type !== undefined || typeof block.text !== 'string') return undefined;
   return textPart(block.thought === true ? 'reasoning' : 'text', block.text);
 }

@@ -117,6 +117,28 @@ test('a trace is exported to a file and imported elsewhere, and so are JSON line
   await there.see('newcomer');
 });
 
+// Browsers trust 127.0.0.1, but not this address, which is as that of another machine.
+test('over plain HTTP to another machine, a file is imported and a text is copied', async () => {
+  const error = 'Error: no\r\n  at b';
+  const lines = JSON.stringify({ ...run(1, { error }).fields, id: idOf(1) });
+  const path = join(testFolder({ 'runs.jsonl': lines }), 'runs.jsonl');
+  const { page, receiver, see } = await openPage([], { receiver: { host: '0.0.0.0', apiKey: KEY } });
+  const origin = `http://0.0.0.0:${new URL(receiver.url).port}`;
+  await page.goto(`${origin}/#key=${KEY}`);
+  expect(await page.evaluate('isSecureContext')).toBe(false);
+  await importFile(page, path);
+  await see('Imported 1 trace with 1 run from runs.jsonl');
+  await page.goto(`${origin}${TRACE}`);
+  await page.evaluate(`addEventListener('paste', ({ clipboardData: data }) => { pasted = data.getData('text'); })`);
+  const pasted = async () => {
+    await page.getByLabel('Copy the error').click();
+    await page.keyboard.press('Control+V');
+    return page.evaluate('globalThis.pasted');
+  };
+  // Tests of other files share the clipboard.
+  await expect.poll(pasted).toBe(error);
+});
+
 test('an import shows how much of the file is sent, and can be cancelled', async () => {
   const trace = { format: 'runspan-trace', version: 1, runs: [{ ...runs[0]?.fields, id: idOf(1) }] };
   const path = join(testFolder({ 'trace.json': JSON.stringify(trace) }), 'trace.json');

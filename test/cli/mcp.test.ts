@@ -1,6 +1,8 @@
 import { InMemoryTransport } from '@modelcontextprotocol/server';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import * as z from 'zod/v4';
 import { type McpOptions, serveMcp } from '#src/cli/mcp/mcp.ts';
+import { lenient } from '#src/cli/mcp/tool.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
 import { idOf, run as makeRun, runAtSecond as run } from '../browser/runs.ts';
 import { serve } from '../http/server.ts';
@@ -28,10 +30,12 @@ const OPERATIONS = [
   run(5, { parent: 2, name: 'thanks' }),
 ];
 
+type Properties = Readonly<Record<string, { readonly default?: unknown }>>;
+
 interface Message {
   readonly id: number;
   readonly result: {
-    readonly tools: readonly { readonly name: string; readonly annotations: unknown }[];
+    readonly tools: readonly { name: string; annotations: unknown; inputSchema: { properties: Properties } }[];
     readonly content: readonly [{ readonly text: string }];
     readonly isError?: boolean;
   };
@@ -93,9 +97,12 @@ it('lists six tools, which only read', async () => {
   for (const tool of tools) expect(tool.annotations).toMatchObject({ readOnlyHint: true });
 });
 
-it('sends a recorded call again only if the user has allowed it', async () => {
+it.each([
+  { set: { model: 'large' }, samples: 2 },
+  { set: '{"model": "large"}', samples: '2' },
+])('sends a recorded call again only if the user has allowed it: %j', async (changes) => {
   const { url, service } = await startRecorded();
-  const given = { id: idOf(1), set: { model: 'large' }, samples: 2 };
+  const given = { id: idOf(1), ...changes };
   const { call, request } = await connect({ url: new URL(url), allowRerun: true });
   const { recorded } = partsOf(await call('rerun_call', given));
   expect(recorded.filter((line) => line === 'Yes, today.')).toHaveLength(2);
@@ -377,7 +384,43 @@ it('recorded text cannot end the recorded part', async () => {
   expect(tokens.size).toBe(4);
 });
 
+it.each<[string, (standard?: unknown) => unknown]>([
+  ['null', () => null],
+  ['empty', () => ''],
+  ['blank', () => ' '],
+  ['the text of its default', (standard = '') => String(standard)],
+])('every parameter that is %s is like one that is absent', async (_, filler) => {
+  const { call, request } = await connected();
+  const needed: Record<string, object> = {
+    show_run: { id: idOf(4) },
+    compare_runs: { first: idOf(1), second: idOf(2) },
+    wait_for_trace: { after_trace_id: idOf(1) },
+  };
+  for (const { name, inputSchema } of (await request('tools/list', {})).result.tools) {
+    const parameters = Object.entries(inputSchema.properties);
+    const filled = Object.fromEntries(parameters.map(([key, parameter]) => [key, filler(parameter.default)]));
+    const [absent, same] = [await call(name, needed[name]), await call(name, { ...filled, ...needed[name] })];
+    expect(partsOf(same)).toEqual(partsOf(absent));
+  }
+});
+
+it('arguments within arguments are read like those on top, and data stays as it is', () => {
+  const step = z.strictObject({ on: z.boolean().optional(), counts: z.array(z.int()).optional(), name: z.string() });
+  const schema = lenient(z.strictObject({ steps: z.array(step), data: z.record(z.string(), z.unknown()) }));
+  const steps = JSON.stringify([
+    { on: 'True', counts: ['5', 6], name: '7' },
+    { on: null, counts: '', name: 'true' },
+  ]);
+  const data = { a: '5', b: null, c: '', d: ['true', { e: ' ' }] };
+  const read = { steps: [{ on: true, counts: [5, 6], name: '7' }, { name: 'true' }], data };
+  expect(schema.parse({ steps, data })).toEqual(read);
+  for (const unknown of ['toString', 'more'])
+    expect(schema.safeParse({ ...read, [unknown]: null }).success).toBe(false);
+});
+
 it.each<[string, object, string]>([
+  ['show_run', { id: '' }, 'id'],
+  ['find_traces', { limit: '5x' }, 'expected number, received string'],
   ['show_run', { id: idOf(9) }, `no trace or run has the id ${idOf(9)}`],
   ['show_trace', { id: idOf(9) }, `no trace or run has the id ${idOf(9)}`],
   ['show_run', { id: 'a b' }, '"a b" is not an id: expected four or more of the digits 0-9 and a-f'],

@@ -8,6 +8,7 @@ import { invocation } from '#src/services/bedrock/invoke.ts';
 import type { CallReader } from '#src/services/call-reader.ts';
 import { geminiGeneration } from '#src/services/gemini/calls.ts';
 import { geminiInteraction } from '#src/services/gemini/interactions.ts';
+import { ollamaCalls } from '#src/services/ollama/calls.ts';
 import { openaiCalls } from '#src/services/openai/calls.ts';
 
 const { chat } = openaiCalls;
@@ -152,7 +153,13 @@ describe('base64 in a request', () => {
     [
       'OpenAI',
       inputsOf(chat),
-      [audio(undefined), audio(long, 'a b'), { type: 'input_audio' }, { image_url: 'data:,' }],
+      [
+        audio(undefined),
+        audio(long, 'a b'),
+        audio(uriOf('audio/wav', long)),
+        { type: 'input_audio' },
+        { image_url: 'data:,' },
+      ],
     ],
     [
       'Anthropic',
@@ -173,6 +180,13 @@ describe('base64 in a request', () => {
       expect(reader.describe({ messages }, 'a')?.inputs.messages).toBe(messages);
     }
     expect(reader.describe(undefined, 'a')).toMatchObject({ metadata: { ls_provider: 'a', ls_model_type: 'chat' } });
+  });
+
+  test('of Ollama has the type that its first bytes tell', () => {
+    const files = ['RIFF\0\0\0\0WAVE', 'RIFF\0\0\0\0WEBP', 'RIFF'].map((start) => btoa(start.padEnd(2_000, '\x07')));
+    const recorded = ollamaCalls.generate.describe({ images: files }, 'a')?.inputs.images;
+    const types = ['audio/wav', 'image/webp', 'application/octet-stream'];
+    expect(recorded).toEqual(files.map((data, at) => uriOf(types[at] ?? '', data)));
   });
 
   test('of a generated image is a marker', () => {

@@ -44,6 +44,21 @@ test.each<[string, object, string[]]>([
     ],
   ],
   [
+    'media with declared types',
+    {
+      messages: [
+        ...['wav', 'mp3'].map((format) => user([{ type: 'input_audio', input_audio: { format, data: 'UklGRg==' } }])),
+        ...['mimeType', 'mime_type'].map((key) => user([{ inlineData: { [key]: 'audio/l16', data: 'UklGRg==' } }])),
+        ...['audio', 'document'].map((kind) => user([{ [kind]: { format: 'b', source: { bytes: 'UklGRg==' } } }])),
+        user([{ type: 'file', file: { file_data: 'UklGRg==', format: 'video/avi' } }]),
+        user([{ type: 'audio', source: { data: 'UklGRg==', media_type: 'audio/aac' } }]),
+      ],
+    },
+    ['audio/wav', 'audio/mpeg', 'audio/l16', 'audio/l16', 'audio/b', 'application/b', 'video/avi', 'audio/aac'].map(
+      (type) => `user: media ${type} UklGRg==`,
+    ),
+  ],
+  [
     'Mistral conversations',
     {
       messages: [

@@ -8,7 +8,7 @@ import { type SourceOptions, withSource, withSourceOptions } from '../query/run-
 import { answerOf } from './answer.ts';
 import { rerunTool } from './rerun-tool.ts';
 import { runTools } from './run-tools.ts';
-import type { Tool } from './tool.ts';
+import { lenient, type Tool } from './tool.ts';
 import { traceTools } from './trace-tools.ts';
 
 const INSTRUCTIONS = `runspan records the runs of LLM applications: model calls, tool calls and the functions around them.
@@ -60,7 +60,8 @@ function register(
   options: SourceOptions,
   annotations: ToolAnnotations,
 ): void {
-  server.registerTool(name, { description, inputSchema: input, annotations }, async (given, { mcpReq: { signal } }) => {
+  const definition = { description, inputSchema: lenient(input), annotations };
+  server.registerTool(name, definition, async (given, { mcpReq: { signal } }) => {
     try {
       // A file or a receiver may come and go while the server runs, so each read opens the source again.
       const answer = await use(given, (read) => withSource(options, read), signal);

@@ -1,4 +1,5 @@
 import * as z from 'zod/v4';
+import { isFields, mapped, parsedJson, textOf } from '../../payload/fields.ts';
 import type { RunSource } from '../stores.ts';
 import type { Answer } from './answer.ts';
 
@@ -17,6 +18,29 @@ export interface Tool<Input extends z.ZodObject = z.ZodObject> {
 /** Returns a tool with the type of its parameters checked, so that tools with different parameters fit in a list. */
 export function tool<Input extends z.ZodObject>(definition: Tool<Input>): Tool {
   return definition as unknown as Tool;
+}
+
+/**
+ * Returns a schema that takes arguments as models send them: null and blank text are absent, and text for a number, a
+ * boolean, an object or a list is parsed as JSON. An unknown key stays an error.
+ */
+export function lenient<Input extends z.ZodObject>(input: Input): z.ZodPreprocess<Input> {
+  const expected = z.toJSONSchema(input, { io: 'input' }) as Expected;
+  return z.preprocess((given) => asMeant(given, expected), input);
+}
+
+/** The part of a JSON schema that the meaning of an argument depends on. */
+type Expected = { type?: string; properties?: Readonly<Record<string, Expected>>; items?: Expected };
+
+function asMeant(given: unknown, { type = 'string', properties, items }: Expected): unknown {
+  const isJson = typeof given === 'string' && type !== 'string';
+  // Python's booleans begin with an upper-case letter.
+  const value = isJson ? parsedJson(type === 'boolean' ? given.toLowerCase() : given) : given;
+  if (items !== undefined) return mapped(value, (item) => asMeant(item, items));
+  if (properties === undefined || !isFields(value)) return value;
+  const entries = Object.entries(value).map(([key, one]) => [key, asMeant(one, properties[key] ?? {})] as const);
+  const isAbsent = (one: unknown): boolean => one === null || textOf(one)?.trim() === '';
+  return Object.fromEntries(entries.filter(([key, one]) => !(isAbsent(one) && Object.hasOwn(properties, key))));
 }
 
 const FILTER =

@@ -15,6 +15,7 @@ import { type Fold, objectReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, itemFor, update, withoutIndex } from '../deltas.ts';
 import { dataUriOf, withField } from '../media.ts';
+import { declaredType } from '../media-type.ts';
 import { withSystem } from '../request.ts';
 import { bedrockUsage } from './usage.ts';
 
@@ -55,13 +56,12 @@ export const converseCall: CallReader = callReader(
 function withMedia(message: unknown): unknown {
   const content = mapped(fieldsOf(message).content, (block) => {
     const [[kind, media] = []] = Object.entries(fieldsOf(block));
-    const { format, source } = fieldsOf(media);
-    const { bytes } = fieldsOf(source);
+    const { bytes } = fieldsOf(fieldsOf(media).source);
     if (kind === undefined || bytes === undefined) return block;
-    const type = `${kind === 'document' ? 'application' : kind}/${textOf(format)}`;
     // Requests in JSON already contain base64 text.
     const base64 = ArrayBuffer.isView(bytes) ? toBase64(viewOf(bytes)) : bytes;
-    return { [kind]: { ...fieldsOf(media), source: { bytes: dataUriOf(type, base64) ?? base64 } } };
+    const uri = dataUriOf(declaredType(kind, fieldsOf(media)), base64);
+    return { [kind]: { ...fieldsOf(media), source: { bytes: uri ?? base64 } } };
   });
   return withField(message, 'content', content);
 }

@@ -13,6 +13,7 @@ import { type AnswerReader, type Fold, objectReader, vectorsOf, wholeReader } fr
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, update } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
+import { typeOfBytes } from '../media-type.ts';
 import type { RequestFields } from '../request.ts';
 import { ollamaUsage } from './usage.ts';
 
@@ -66,15 +67,6 @@ function withImages(message: unknown): unknown {
   return { ...rest, content: [{ type: 'text', text: content }, ...blocks] };
 }
 
-/** The first base64 characters of each image type. */
-const IMAGE_TYPES: readonly (readonly [start: string, mimeType: string])[] = [
-  ['iVBOR', 'image/png'],
-  ['/9j/', 'image/jpeg'],
-  ['R0lGOD', 'image/gif'],
-  ['UklGR', 'image/webp'],
-];
-
 function imageUri(image: unknown): unknown {
-  const type = IMAGE_TYPES.find(([start]) => textOf(image)?.startsWith(start))?.[1];
-  return dataUriOf(type ?? UNKNOWN_TYPE, image) ?? image;
+  return dataUriOf(typeOfBytes(textOf(image) ?? '') ?? UNKNOWN_TYPE, image) ?? image;
 }

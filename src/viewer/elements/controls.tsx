@@ -74,7 +74,7 @@ export function CopyButton({ text, label, word }: { text: () => string; label: s
   const [result, setResult] = useState<string>();
   const copy = async (): Promise<void> => {
     try {
-      await navigator.clipboard.writeText(text());
+      await writeClipboard(text());
       setResult('Copied');
     } catch {
       setResult('The browser does not allow copying');
@@ -87,6 +87,19 @@ export function CopyButton({ text, label, word }: { text: () => string; label: s
       {result === undefined && word}
     </button>
   );
+}
+
+/** Browsers have `navigator.clipboard` only in secure contexts, such as pages over HTTPS. */
+async function writeClipboard(text: string): Promise<void> {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const fill = (event: ClipboardEvent): void => {
+    event.preventDefault();
+    event.clipboardData?.setData('text/plain', text);
+  };
+  document.addEventListener('copy', fill);
+  const isCopied = document.execCommand('copy');
+  document.removeEventListener('copy', fill);
+  if (!isCopied) throw new Error('The browser did not copy');
 }
 
 /** A command to run in a terminal, with a button that copies it. */

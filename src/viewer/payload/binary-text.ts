@@ -1,4 +1,5 @@
 import { IMAGE_TYPES } from '../../receiver/domain/run-view.ts';
+import { base64Bytes, typeOfBytes } from '../../services/media-type.ts';
 
 /** Binary data encoded as text: a data URI or base64. */
 export interface BinaryText {
@@ -11,30 +12,23 @@ export interface BinaryText {
 const LENGTH_MIN = 256;
 const SAMPLE = 4_096;
 
-const MAGIC: readonly (readonly [string, string])[] = [
-  ['iVBORw0KGgo', 'image/png'],
-  ['/9j/', 'image/jpeg'],
-  ['R0lGOD', 'image/gif'],
-  ['UklGR', 'image/webp'],
-  ['JVBERi', 'application/pdf'],
-  ['SUQz', 'audio/mpeg'],
-];
-
+/** Returns the data in a text. The first bytes only make a declared type more exact: they make no image of audio. */
 export function binaryOf(text: string): BinaryText | undefined {
-  const [prefix, type = ''] = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,/i.exec(text.slice(0, 200)) ?? [''];
+  const [prefix, given = ''] = /^data:([\w.+*/-]*)(?:; ?[\w=.+-]+)*;base64,/i.exec(text.slice(0, 200)) ?? [''];
   const isUri = prefix !== '';
   if (!isUri && (text.length < LENGTH_MIN || !looksLikeBase64(text))) return undefined;
   const base64 = text.slice(prefix.length);
-  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
-  const known = MAGIC.find(([start]) => base64.startsWith(start))?.[1];
+  const declared = given.toLowerCase();
+  const known = typeOfBytes(base64);
+  const isOpen = /^$|\/octet-stream$/.test(declared) || known?.split('/')[0] === declared.split('/')[0];
   return {
     base64,
-    type: known ?? (type || 'application/octet-stream'),
-    sizeBytes: Math.floor(((base64.length - padding) * 3) / 4),
+    type: (isOpen && known) || declared || 'application/octet-stream',
+    sizeBytes: base64Bytes(base64),
   };
 }
 
-/** Returns the data URI of a safe image. The first bytes tell its type, because the declared type may be wrong. */
+/** Returns the data URI of a safe image. */
 export function imageOf(text: string): string | undefined {
   const found = binaryOf(text);
   return found !== undefined && IMAGE_TYPES.has(found.type) ? `data:${found.type};base64,${found.base64}` : undefined;

@@ -14,7 +14,7 @@ export function importFile(): void {
 }
 
 async function importTraces(file: File): Promise<void> {
-  const id = crypto.randomUUID();
+  const id = Date.now();
   const cancelled = new AbortController();
   const show = (sentBytes: number): void => {
     const text = `Importing ${file.name}: sent ${bytes(sentBytes)} of ${bytes(file.size)}`;

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { lag } from '../data/api.ts';
 import { Button } from '../elements/controls.tsx';
 
-const tasks: Signal<ReadonlyMap<string, { readonly text: string; readonly cancel: () => void }>> = signal(new Map());
+const tasks: Signal<ReadonlyMap<number, { readonly text: string; readonly cancel: () => void }>> = signal(new Map());
 
 /** Message about the result of the last import or deletion, shown for a few seconds. */
 const notice: Signal<string | undefined> = signal(undefined);
@@ -11,12 +11,12 @@ const notice: Signal<string | undefined> = signal(undefined);
 const NOTICE_MS = 6_000;
 
 /** Shows a task with a button that cancels it, or changes its text. */
-export function showTask(id: string, text: string, cancel: () => void): void {
+export function showTask(id: number, text: string, cancel: () => void): void {
   tasks.value = new Map(tasks.value).set(id, { text, cancel });
 }
 
 /** Removes a task, and shows its result for a few seconds. */
-export function endTask(id: string, result: string): void {
+export function endTask(id: number, result: string): void {
   tasks.value = new Map([...tasks.value].filter(([key]) => key !== id));
   showNotice(result);
 }
