@@ -109,6 +109,19 @@ describe.each(formats)('with runspan/register, a program of the format %s', (for
   });
 });
 
+test('the stack traces of the AI SDK name the same files, lines and columns as without tracing', async () => {
+  const main = `
+    const { stack } = await generateText({ model: {}, prompt: 'Tea' }).catch((error) => error);
+    console.log(stack.match(/file:\\S+\\/ai\\/\\S+\\d/g).join(' '));`;
+  const program = [`import { generateText } from 'ai';`, main] as const;
+
+  const traced = await run(program);
+
+  expect(traced.stdout).toMatch(/(file:\S+\/node_modules\/ai\/dist\/index\.mjs:\d+:\d+ ?){2,}\n/);
+  expect(traced.stdout).toBe((await run(program, { RUNSPAN_TRACING: 'false' })).stdout);
+  expect(traced.tree).toEqual(['generateText']);
+});
+
 test('a package whose name ends in that of the AI SDK is not taken for a bundled copy of it', async () => {
   const imports = `
     import { CohereClientV2 } from 'cohere-ai';
