@@ -146,17 +146,13 @@ function patchOf(url: string): ModulePatch | undefined {
   return patches.get(url.slice(start + '/node_modules/'.length).replace(/\.[cm]?js$/, ''));
 }
 
-/**
- * Replaces exports of a bundle. The file keeps its URL, for example in stack traces, and its functions still call each
- * other and not the replacements. A module of another form is not changed.
- */
+/** Replaces exports of a bundle. Calls inside the bundle and its URL stay the same. Other modules are not changed. */
 function withExports(replaced: readonly string[], module: string, text: string): string {
   return text.replace(EXPORTS, (_, list: string) => {
     const exported = Array.from(list.matchAll(/([\w$]+)(?:\s+as\s+([\w$]+))?/g), ([, local = '', name = local]) => {
-      const isReplaced = replaced.includes(name);
-      return { name, local, own: isReplaced ? `__runspan_${name}` : local, isReplaced };
+      return { name, local, own: replaced.includes(name) ? `__runspan_${name}` : local };
     });
-    const found = exported.filter(({ isReplaced }) => isReplaced).map(({ name, own }) => `${name}: ${own}`);
+    const found = exported.flatMap(({ name, local, own }) => (own === local ? [] : [`${name}: ${own}`]));
     const originals = exported.map(({ name, local }) => `${name}: ${local}`);
     const names = exported.map(({ name, own }) => `${own} as ${name}`);
     return `const { ${found} } = ${CALL}('${module}', { ${originals} });\nexport { ${names} }`;
@@ -165,14 +161,14 @@ function withExports(replaced: readonly string[], module: string, text: string):
 
 function patchedSource(url: string, patch: ModulePatch, { format, source }: LoadFnOutput): { source?: string } {
   const { module, replaced } = patch;
-  const from = JSON.stringify(url);
   const text =
     source === undefined || source === null || typeof source === 'string' ? source : new TextDecoder().decode(source);
   // For some CommonJS modules, Node reads the source after this hook and then calls the hook again.
   if (text === undefined || text === null) return {};
   if (format === 'module' && replaced !== undefined) return { source: withExports(replaced, module, text) };
   if (format === 'module') {
-    return { source: `${text}\nimport * as __runspan from ${from};\n${CALL}('${module}', __runspan);` };
+    const self = JSON.stringify(url);
+    return { source: `${text}\nimport * as __runspan from ${self};\n${CALL}('${module}', __runspan);` };
   }
   // If a package has no `type`, the format of a required module is unknown.
   if (format !== 'commonjs' && typeof format === 'string') return {};

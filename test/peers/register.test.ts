@@ -114,11 +114,8 @@ test('the stack traces of the AI SDK name the same files, lines and columns as w
     const { stack } = await generateText({ model: {}, prompt: 'Tea' }).catch((error) => error);
     console.log(stack.match(/file:\\S+\\/ai\\/\\S+\\d/g).join(' '));`;
   const program = [`import { generateText } from 'ai';`, main] as const;
-
   const traced = await run(program);
-
-  expect(traced.stdout).toMatch(/(file:\S+\/node_modules\/ai\/dist\/index\.mjs:\d+:\d+ ?){2,}\n/);
-  expect(traced.stdout).toBe((await run(program, { RUNSPAN_TRACING: 'false' })).stdout);
+  expect(await run(program, { RUNSPAN_TRACING: 'false' })).toMatchObject({ stdout: traced.stdout, tree: [] });
   expect(traced.tree).toEqual(['generateText']);
 });
 

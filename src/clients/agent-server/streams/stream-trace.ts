@@ -2,14 +2,10 @@ import { guard } from '../../../base/guard.ts';
 import { Chunks, type Collector, StreamRecorder } from '../../../instrument/results/recorder.ts';
 import { defined } from '../../../payload/fields.ts';
 import type { Run } from '../../../run/run.ts';
+import type { RunPlace } from '../errors.ts';
 
-export function recordPlace(run: Run, { runId, threadId }: Place): void {
+export function recordPlace(run: Run, { runId, threadId }: RunPlace): void {
   run.set({ metadata: defined({ agent_run_id: runId, agent_thread_id: threadId }) });
-}
-
-interface Place {
-  readonly runId?: string | undefined;
-  readonly threadId?: string | undefined;
 }
 
 export interface ReceivedEvent {
@@ -22,7 +18,7 @@ export interface ReceivedEvent {
 /** Records a stream as one run. No method throws. */
 export class StreamTrace extends StreamRecorder {
   readonly #name: string;
-  #place: Place = {};
+  #place: RunPlace = { runId: undefined, threadId: undefined };
 
   constructor(run: Run, name: string) {
     super(run);
@@ -32,7 +28,7 @@ export class StreamTrace extends StreamRecorder {
   }
 
   /** Records the ids of the run, and again at the end, because they may arrive later. */
-  place(place: Place): void {
+  place(place: RunPlace): void {
     this.#place = place;
     if (this.run.isOpen) recordPlace(this.run, place);
   }
