@@ -2,11 +2,12 @@ import { guard } from '../../../base/guard.ts';
 import { Chunks, type Collector, StreamRecorder } from '../../../instrument/results/recorder.ts';
 import { defined } from '../../../payload/fields.ts';
 import type { Run } from '../../../run/run.ts';
-import type { RunPlace } from '../errors.ts';
 
-export function recordPlace(run: Run, { runId, threadId }: RunPlace): void {
+export function recordPlace(run: Run, { runId, threadId }: Place): void {
   run.set({ metadata: defined({ agent_run_id: runId, agent_thread_id: threadId }) });
 }
+
+type Place = Readonly<Partial<Record<'runId' | 'threadId', string | undefined>>>;
 
 export interface ReceivedEvent {
   readonly name: string;
@@ -18,7 +19,7 @@ export interface ReceivedEvent {
 /** Records a stream as one run. No method throws. */
 export class StreamTrace extends StreamRecorder {
   readonly #name: string;
-  #place: RunPlace = { runId: undefined, threadId: undefined };
+  #place: Place = {};
 
   constructor(run: Run, name: string) {
     super(run);
@@ -28,7 +29,7 @@ export class StreamTrace extends StreamRecorder {
   }
 
   /** Records the ids of the run, and again at the end, because they may arrive later. */
-  place(place: RunPlace): void {
+  place(place: Place): void {
     this.#place = place;
     if (this.run.isOpen) recordPlace(this.run, place);
   }
