@@ -48,8 +48,8 @@ const PLACE = 'runspan/register';
 /** Global key of the function that patched modules call when they are loaded. */
 const PATCH = Symbol.for('runspan.register.patch');
 const CALL = "globalThis[Symbol.for('runspan.register.patch')]";
-/** URL suffix of an original module. The replacement module uses the URL without the suffix. */
-const ORIGINAL = '?runspan-original';
+/** The exports at the end of a bundle. Only comments, such as the address of the source map, may follow. */
+const EXPORTS = /(?<=^|[;}\n])export\s*\{([\w$\s,]*)\}(?=[;\s]*(?:\/\/.*(?:[\r\n]\s*|$))*$)/;
 
 const patches = new Map<string, ModulePatch>();
 const loadedModules = new Set<string>();
@@ -146,33 +146,29 @@ function patchOf(url: string): ModulePatch | undefined {
   return patches.get(url.slice(start + '/node_modules/'.length).replace(/\.[cm]?js$/, ''));
 }
 
-/** Returns the names that the module exports. No version of a package exports all names. */
-function exportedOf(names: readonly string[], text: string): readonly string[] {
-  const clauses = Array.from(text.matchAll(/\bexport\s*\{([^}]*)\}/g), ([, clause = '']) => clause.split(','));
-  const exported = new Set(clauses.flat().map((entry) => entry.trim().split(/\s+/).at(-1)));
-  const found = names.filter((name) => exported.has(name));
-  return found.length > 0 ? found : names;
+/** Replaces exports of a bundle. Calls inside the bundle and its URL stay the same. Other modules are not changed. */
+function withExports(replaced: readonly string[], module: string, text: string): string {
+  return text.replace(EXPORTS, (_, list: string) => {
+    const exported = Array.from(list.matchAll(/([\w$]+)(?:\s+as\s+([\w$]+))?/g), ([, local = '', name = local]) => {
+      return { name, local, own: replaced.includes(name) ? `__runspan_${name}` : local };
+    });
+    const found = exported.flatMap(({ name, local, own }) => (own === local ? [] : [`${name}: ${own}`]));
+    const originals = exported.map(({ name, local }) => `${name}: ${local}`);
+    const names = exported.map(({ name, own }) => `${own} as ${name}`);
+    return `const { ${found} } = ${CALL}('${module}', { ${originals} });\nexport { ${names} }`;
+  });
 }
 
 function patchedSource(url: string, patch: ModulePatch, { format, source }: LoadFnOutput): { source?: string } {
   const { module, replaced } = patch;
-  const from = JSON.stringify(url);
   const text =
     source === undefined || source === null || typeof source === 'string' ? source : new TextDecoder().decode(source);
-  if (format === 'module' && replaced !== undefined) {
-    const original = JSON.stringify(url + ORIGINAL);
-    const names = exportedOf(replaced, text ?? '').join(', ');
-    return {
-      source: `export * from ${original};
-import * as original from ${original};
-const { ${names} } = ${CALL}('${module}', original);
-export { ${names} };`,
-    };
-  }
   // For some CommonJS modules, Node reads the source after this hook and then calls the hook again.
   if (text === undefined || text === null) return {};
+  if (format === 'module' && replaced !== undefined) return { source: withExports(replaced, module, text) };
   if (format === 'module') {
-    return { source: `${text}\nimport * as __runspan from ${from};\n${CALL}('${module}', __runspan);` };
+    const self = JSON.stringify(url);
+    return { source: `${text}\nimport * as __runspan from ${self};\n${CALL}('${module}', __runspan);` };
   }
   // If a package has no `type`, the format of a required module is unknown.
   if (format !== 'commonjs' && typeof format === 'string') return {};

@@ -21,10 +21,8 @@ const value = (id: number): string => `event: values\ndata: {"count":${id}}\nid:
 /** Sends the start of a stream and breaks the connection. */
 const breaking =
   (text: string, headers: Record<string, string> = HEAD): Step =>
-  (response) => {
-    response.writeHead(200, headers);
-    response.write(text, () => response.destroy());
-  };
+  (response) =>
+    response.writeHead(200, headers).write(text, () => response.destroy());
 const ending =
   (text: string, headers: Record<string, string> = HEAD): Step =>
   (response) =>
@@ -44,8 +42,7 @@ async function success<Result>(promise: Promise<Result>): Promise<Result> {
   throw result.reason;
 }
 
-async function names(stream: RunStream | Promise<RunStream>): Promise<string[]> {
-  const found: string[] = [];
+async function names(stream: RunStream | Promise<RunStream>, found: string[] = []): Promise<string[]> {
   for await (const event of await stream) found.push(`${event.event} ${event.id}`);
   return found;
 }
@@ -120,7 +117,7 @@ describe('a broken stream', () => {
     const found = await success(names(client.runs.stream('t-1', RESUMABLE)));
 
     expect(found).toEqual(['metadata 0', 'values 1', 'values 2', 'values 3', 'values 4']);
-    expect(asked()).toEqual(['POST /threads/t-1/runs/stream', 'GET /threads/t-1/runs/r-1/stream']);
+    expect(asked().slice(0, 2)).toEqual(['POST /threads/t-1/runs/stream', 'GET /threads/t-1/runs/r-1/stream']);
     expect(seen[1]?.headers['last-event-id']).toBe(String(cutAfter - 1));
   });
 
@@ -215,21 +212,23 @@ describe('a broken stream', () => {
     const stream = client.runs.joinStream('t-1', 'r-1', { lastEventId: '3', streamMode: 'values' });
 
     expect(await success(names(stream))).toEqual(['values 4', 'values 5', 'values 6']);
-    expect(new Set(asked())).toEqual(new Set(['GET /threads/t-1/runs/r-1/stream?stream_mode=values']));
-    expect(seen.map(({ headers }) => headers['last-event-id'])).toEqual(['3', '4', '4', '5']);
+    expect(new Set(asked().slice(0, 4))).toEqual(new Set(['GET /threads/t-1/runs/r-1/stream?stream_mode=values']));
+    expect(seen.slice(0, 4).map(({ headers }) => headers['last-event-id'])).toEqual(['3', '4', '4', '5']);
   });
 
   it('of a thread continues after its last event, even if a run failed', async () => {
     const failed = 'event: error\ndata: {"message":"no"}\nid: 5\n\n';
-    const { client, asked, seen } = await script([breaking(''), breaking(failed), ending(value(6))]);
+    const { client, asked, seen } = await script([breaking(''), ending(failed), ending(value(6)), ending('')]);
 
     const stream = client.threads.joinStream('t-1', { streamModes: ['run_modes', 'lifecycle'] });
 
-    expect(await success(names(stream))).toEqual(['error 5', 'values 6']);
+    const found: string[] = [];
+    expect(await failure(names(stream, found))).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+    expect(found).toEqual(['error 5', 'values 6']);
     expect(new Set(asked())).toEqual(
       new Set(['GET /threads/t-1/stream?stream_modes=run_modes&stream_modes=lifecycle']),
     );
-    expect(seen.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, undefined, '5']);
+    expect(seen.map(({ headers }) => headers['last-event-id']).join(' ')).toBe('  5 6 6 6 6 6');
     expect((await stream).runId).toBeUndefined();
   });
 
@@ -248,6 +247,32 @@ describe('a broken stream', () => {
       ),
     });
   });
+});
+
+const [first, next, none, both] = [ending(METADATA), ending(value(1)), ending(''), ending(METADATA + value(1))];
+const runIs = (state: string): Step => status(200, {}, JSON.stringify({ status: state }));
+const active: Step = (...to) => (to[1].url?.endsWith('/r-1') ? runIs('running') : none)(...to);
+
+it.each<[run: string, steps: readonly Step[], requests: string]>([
+  ['has failed', [first, runIs('error'), next, none], 'run 0 1 fulfilled'],
+  ['has timed out, at the second attempt', [first, runIs('timeout'), breaking(''), next, none], 'run 0 0 1 fulfilled'],
+  ['is interrupted, and its events are deleted', [both, runIs('interrupted'), status(404)], 'run 1 fulfilled'],
+  ['was deleted', [both, status(404)], 'run fulfilled'],
+  ['is pending', [first, runIs('pending'), ending(`${value(1)}event: end\ndata:\n\n`)], 'run 0 fulfilled'],
+  ['is running', [first, runIs('running'), next, runIs('success'), none], 'run 0 run 1 fulfilled'],
+  ['cannot be read at first', [first, status(503), next, runIs('success'), none], 'run 0 run 1 fulfilled'],
+  ['is active without events', [both, active], 'run 1 run 1 run 1 run 1 run 1 run rejected'],
+  ['has ended, and its events repeat', [both, runIs('success'), both], 'run 1 1 1 1 1 rejected'],
+  ['is stateless', [ending(METADATA, { ...SSE, location: '/runs/r-1/stream' }), next, none], '0 1 fulfilled'],
+  ['is stateless and not stored', [both], 'fulfilled'],
+])('a stream whose connection is closed ends, or fails, if its run %s', async (run, steps, requests) => {
+  const { client, seen } = await script(steps, { maxRetries: 0 });
+  const [found, isStateless] = [[] as string[], run.startsWith('is stateless')];
+  const stream = isStateless ? client.statelessRuns.stream(RUN) : client.runs.stream('t-1', RESUMABLE);
+  const { status } = await settled(names(stream, found));
+  expect(found.slice(0, 2)).toEqual(['metadata 0', 'values 1']);
+  const sent = seen.slice(1).map(({ url, headers }) => (url?.endsWith('/r-1') ? 'run' : headers['last-event-id']));
+  expect([...sent, status].join(' ')).toBe(requests);
 });
 
 describe('silence', () => {
@@ -401,6 +426,7 @@ const moments: readonly (readonly [moment: string, steps: readonly Step[], reque
   ['a stream between events', [begun], 1, 'RUNSPAN_STREAM_BROKEN'],
   ['a stream in the delay after a break', [breaking(METADATA), begun], 1, 'RUNSPAN_STREAM_BROKEN'],
   ['a stream before the headers of a reconnect', [breaking(METADATA), hang], 2, 'RUNSPAN_STREAM_BROKEN'],
+  ['a stream in the request for the status of the run', [ending(METADATA), hang], 2, 'RUNSPAN_STREAM_BROKEN'],
   ['a stream after a reconnect', [breaking(METADATA), begun], 2, 'RUNSPAN_STREAM_BROKEN'],
   ['a wait before the headers', [hang], 1, 'RUNSPAN_NO_RESPONSE'],
   [

@@ -168,14 +168,13 @@ describe('RunStream', () => {
     });
   });
 
-  it('may have no event if the joined run or thread has ended', async () => {
+  it('may have no event if the joined run has ended', async () => {
     const { url } = await serve((_, response) =>
       response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': heartbeat'),
     );
     const server = new AgentServer({ url });
 
     expect(await readAll(await server.runs.joinStream('t-1', 'r-1'))).toEqual([]);
-    expect(await readAll(await server.threads.joinStream('t-1'))).toEqual([]);
   });
 
   it('accepts an error that is text', async () => {

@@ -109,6 +109,16 @@ describe.each(formats)('with runspan/register, a program of the format %s', (for
   });
 });
 
+test('the stack traces of the AI SDK name the same files, lines and columns as without tracing', async () => {
+  const main = `
+    const { stack } = await generateText({ model: {}, prompt: 'Tea' }).catch((error) => error);
+    console.log(stack.match(/file:\\S+\\/ai\\/\\S+\\d/g).join(' '));`;
+  const program = [`import { generateText } from 'ai';`, main] as const;
+  const traced = await run(program);
+  expect(await run(program, { RUNSPAN_TRACING: 'false' })).toMatchObject({ stdout: traced.stdout, tree: [] });
+  expect(traced.tree).toEqual(['generateText']);
+});
+
 test('a package whose name ends in that of the AI SDK is not taken for a bundled copy of it', async () => {
   const imports = `
     import { CohereClientV2 } from 'cohere-ai';

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** Starts a proxy that once closes the connection right after a text in the response. */
-export async function cutBehind(url: string, text: string): Promise<{ url: string; requests: string[] }> {
+/** Starts a proxy that once closes the connection right after a text in the response, and sends `end` before. */
+export async function cutBehind(url: string, text: string, end = ''): Promise<{ url: string; requests: string[] }> {
   const requests: string[] = [];
   const sockets = new Set<Socket>();
   let isCut = false;
   const proxy = createServer((socket) => {
     const upstream = connect(Number(new URL(url).port), '127.0.0.1');
-    for (const end of [socket, upstream]) sockets.add(end.on('error', () => end.destroy()));
+    for (const one of [socket, upstream]) sockets.add(one.on('error', () => one.destroy()));
     socket.on('data', (chunk) => {
       const request = chunk.toString('latin1');
       requests.push(request.split(' HTTP/')[0] ?? '');
@@ -23,7 +23,8 @@ export async function cutBehind(url: string, text: string): Promise<{ url: strin
       const at = isCut ? -1 : seen.indexOf(text);
       if (at < 0) return socket.write(chunk);
       isCut = true;
-      return socket.end(chunk.subarray(0, at + text.length - before), () => upstream.destroy());
+      socket.write(chunk.subarray(0, at + text.length - before));
+      return socket.end(end, () => upstream.destroy());
     });
     upstream.on('close', () => socket.destroy());
     socket.on('close', () => upstream.destroy());

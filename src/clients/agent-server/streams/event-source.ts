@@ -49,9 +49,9 @@ interface SourceOptions {
 const unreachable = new FinalizationRegistry<() => void>((release) => release());
 
 /**
- * Reads an event stream over one or more connections. After a break, the next request names the last event. The request
- * is sent to the `Location` of the first response, or to the run's path if the server stores the events. The source
- * gives up after five consecutive reconnects without an event. Chunks are read on demand.
+ * Reads an event stream over one or more connections. If a connection ends before the run, the next request names the
+ * last event. The request is sent to the `Location` of the first response, or to the run's path if the server stores the
+ * events. The source gives up after five consecutive reconnects without an event. Chunks are read on demand.
  */
 export class EventSource<Values> {
   readonly #api: Api;
@@ -77,15 +77,17 @@ export class EventSource<Values> {
   /** Event id after which the connection resumes. The id is empty after the connection's first event. */
   #continuedId = '';
   #runError: RunError | undefined;
-  /** Whether the run has ended, so that a break ends the stream. */
+  /** Whether the last event of the run has arrived, so that a break ends the stream. */
   #hasEnded = false;
+  /** Whether the run has ended or its status is unknown, so that the stream ends with the stored events. */
+  #isOver = false;
   lastEvent: LastEvent | undefined;
 
   /** Opens a stream. Resolves when the response headers arrive. */
   static async open<Values>(api: Api, call: PreparedCall, options: SourceOptions): Promise<EventSource<Values>> {
     const source = new EventSource<Values>(api, call, options);
     try {
-      const headers = await source.#connect(call, options.lastEventId);
+      const headers = await source.#connect(source.#call, options.lastEventId);
       if (source.#isOfRun) Object.assign(source.place, placeOf(headers['content-location'], source.place));
       source.#location = resumePath(headers.location, api);
       return source;
@@ -99,13 +101,12 @@ export class EventSource<Values> {
   private constructor(api: Api, call: PreparedCall, { lastEventId, idleTimeoutMs, trace }: SourceOptions) {
     const { method, ids, body, options } = call;
     this.#api = api;
-    this.#call = call;
+    this.#call = { ...call, options: { ...options, signal: this.#ending.signal } };
     this.#idleTimeoutMs = idleTimeoutMs;
     this.#trace = trace;
     this.#isOfRun = method === 'POST' || ids.run_id !== undefined;
     this.#lastId = lastEventId ?? '';
-    const isRequested = (body as RunSettings | undefined)?.stream_resumable === true;
-    this.#isStored = !this.#isOfRun || this.#lastId !== '' || isRequested;
+    this.#isStored = method === 'GET' || (body as RunSettings | undefined)?.stream_resumable === true;
     this.place = { runId: ids.run_id, threadId: ids.thread_id };
     this.#signal = options?.signal;
     // Many streams may share this signal, and Node warns about more than ten listeners.
@@ -139,13 +140,11 @@ export class EventSource<Values> {
    */
   async *events(): AsyncGenerator<SentEvent<Values>, void, undefined> {
     try {
-      for (;;) {
-        const problem = yield* this.#read();
-        if (problem === undefined || this.#hasEnded) break;
-        await this.#reconnect(problem);
-      }
+      let problem = yield* this.#read();
+      while (problem !== undefined && !this.#hasEnded && (await this.#reconnect(problem)))
+        problem = yield* this.#read();
       if (this.#runError !== undefined)
-        throw new RunFailedError(this.place, this.#runError, (text) => this.#masked(text));
+        throw new RunFailedError(this.place, this.#runError, (text) => this.#api.masked(text, this.#call));
       this.#trace?.end();
     } catch (thrown) {
       if (this.#isClosed && !this.#signal?.aborted) return;
@@ -164,14 +163,14 @@ export class EventSource<Values> {
   async *#read(): AsyncGenerator<SentEvent<Values>, unknown, undefined> {
     const parser = new EventStream(this.#lastId);
     this.#continuedId = this.#lastId;
+    const { lastEvent } = this;
     const chunks = (this.#body as ResponseBody)[Symbol.asyncIterator]();
     try {
       for (;;) {
         const chunk = await this.#next(chunks);
         if (chunk === undefined) {
           if (parser.isWithinEvent) return new NoResponseError('the connection was closed within an event');
-          // A joined run may have ended before, so that no event arrives.
-          const isComplete = this.lastEvent !== undefined || this.#call.method === 'GET';
+          const isComplete = await this.#isComplete(this.lastEvent !== lastEvent);
           return isComplete ? undefined : new NoResponseError('the connection was closed');
         }
         for (const item of parser.feed(chunk)) {
@@ -188,6 +187,27 @@ export class EventSource<Values> {
     }
   }
 
+  /**
+   * Returns whether the stream is complete when a connection was closed without an error, which a proxy may also do. If
+   * the run has ended, reconnects request the missing events until there are none. A thread's stream is never complete.
+   */
+  async #isComplete(hasEvents: boolean): Promise<boolean> {
+    if (this.#hasEnded || (this.#isOver && !hasEvents)) return true;
+    if (!this.#canResume) return this.lastEvent !== undefined;
+    if (this.#isOver || !this.#isOfRun) return false;
+    const path = this.place.threadId && this.#runPath;
+    try {
+      const run = path && (await this.#api.send<{ status?: unknown }>(this.#get(path))).data;
+      if (run && (run.status === 'pending' || run.status === 'running')) return false;
+    } catch (thrown) {
+      // A deleted run has ended. After a temporary failure, the stream reconnects.
+      return isFinal(thrown);
+    }
+    this.#isOver = true;
+    this.#reconnects = 0;
+    return false;
+  }
+
   /** Converts an event. Returns undefined for other items, and for the event after which the connection resumes. */
   #eventOf(item: EventStreamItem): SentEvent<Values> | undefined {
     if (item.kind === 'retry') this.#requestedDelayMs = Math.min(item.ms, REQUESTED_DELAY_MAX_MS);
@@ -197,7 +217,8 @@ export class EventSource<Values> {
     const isRepeated = this.#continuedId !== '' && hasOwnId && id === this.#continuedId;
     this.#continuedId = '';
     if (isRepeated) return undefined;
-    this.#reconnects = 0;
+    // The limit also applies to a server that repeats the events of an ended run.
+    if (!this.#isOver) this.#reconnects = 0;
     this.#lastId = id;
     const event = agentEventOf<Values>(item.event);
     this.lastEvent = { name: event.name, id: event.id };
@@ -218,54 +239,59 @@ export class EventSource<Values> {
     const timer = setTimer(end, silenceMs);
     try {
       const read = (): Promise<IteratorResult<Uint8Array>> => chunks.next();
-      const step = await (this.#trace === undefined
-        ? read()
-        : (this.#trace.step(read, undefined, []) as ReturnType<typeof read>));
+      const step = await ((this.#trace?.step(read, undefined, []) as ReturnType<typeof read> | undefined) ?? read());
       return step.done === true ? undefined : step.value;
     } finally {
       clearTimer(timer);
     }
   }
 
-  async #reconnect(thrown: unknown): Promise<void> {
+  /** Returns false if the run has ended and the server does not send more events. */
+  async #reconnect(thrown: unknown): Promise<boolean> {
     const problem = failureOf(thrown).detail;
     this.#body?.destroy();
-    const path = this.#api.isClosed ? undefined : this.#resumedPath(problem, thrown);
-    if (path === undefined) throw this.#error(problem, CLOSED, thrown);
-    const { name, method, options } = this.#call;
+    if (this.#api.isClosed) throw this.#error(problem, CLOSED, thrown);
+    const path = this.#resumePath;
+    const reason = path === undefined ? 'the server does not store the events of the run' : 'the last event has no id';
+    if (path === undefined || !this.#canResume)
+      throw this.#error(problem, `${reason}, so the stream cannot continue`, thrown);
     // If the connection broke before the first event of a new run, request all events.
-    const lastId = this.#lastId === '' && method === 'POST' ? '-1' : this.#lastId;
+    const lastId = this.#lastId === '' && this.#call.method === 'POST' ? '-1' : this.#lastId;
     for (;;) {
       if (++this.#reconnects > RECONNECTS_MAX)
         throw this.#error(problem, `${RECONNECTS_MAX} attempts to reconnect failed`, thrown);
       try {
         await this.#api.wait(this.#delayMs(), this.#ending.signal);
-        await this.#connect({ name, method: 'GET', path, options }, lastId);
-        return;
+        await this.#connect(this.#get(path), lastId);
+        return true;
       } catch (refused) {
         if (this.#ending.signal.aborted) throw refused;
         if (this.#api.isClosed) throw this.#error(problem, CLOSED, thrown);
-        const isFinal = refused instanceof ApiError && !isTransient(refused.status);
-        if (isFinal || refused instanceof InvalidResponseError)
-          throw this.#error(problem, `the stream cannot continue: ${refused.message}`, refused);
+        if (!isFinal(refused)) continue;
+        if (this.#isOver) return false;
+        throw this.#error(problem, `the stream cannot continue: ${refused.message}`, refused);
       }
     }
   }
 
-  /** Returns the path and query that resume the stream. Throws a StreamError if the stream cannot resume. */
-  #resumedPath(problem: string, thrown: unknown): string {
-    const path = this.#location ?? (this.#isStored ? this.#storedPath() : undefined);
-    const reason = path === undefined ? 'the server does not store the events of the run' : 'the last event has no id';
-    if (path === undefined || (this.lastEvent !== undefined && this.#lastId === ''))
-      throw this.#error(problem, `${reason}, so the stream cannot continue`, thrown);
-    return path;
+  get #canResume(): boolean {
+    return this.#resumePath !== undefined && (this.lastEvent === undefined || this.#lastId !== '');
   }
 
-  #storedPath(): string | undefined {
+  get #resumePath(): string | undefined {
+    const { method, path, query } = this.#call;
+    if (this.#location !== undefined || !this.#isStored) return this.#location;
+    return method === 'GET' ? path + queryText(query) : this.#runPath && `${this.#runPath}/stream`;
+  }
+
+  get #runPath(): string | undefined {
     const { runId, threadId } = this.place;
-    if (this.#call.method === 'GET') return this.#call.path + queryText(this.#call.query);
     const thread = threadId === undefined ? '' : `/threads/${pathOf(threadId)}`;
-    return runId === undefined ? undefined : `${thread}/runs/${pathOf(runId)}/stream`;
+    return runId && `${thread}/runs/${pathOf(runId)}`;
+  }
+
+  #get(path: string): Call {
+    return { name: this.#call.name, method: 'GET', path, options: this.#call.options };
   }
 
   async #connect(call: Call, lastEventId: string | undefined) {
@@ -275,8 +301,7 @@ export class EventSource<Values> {
       ...call.headers,
       ...(lastEventId && { 'last-event-id': lastEventId }),
     };
-    const options = { ...call.options, signal: this.#ending.signal };
-    const head = await this.#api.open({ ...call, headers, options });
+    const head = await this.#api.open({ ...call, headers });
     this.#body = head.body;
     if (/^text\/event-stream\b/i.test(String(head.headers['content-type'] ?? ''))) return head.headers;
     this.#body.destroy();
@@ -284,20 +309,21 @@ export class EventSource<Values> {
   }
 
   #delayMs(): number {
+    if (this.#isOver && this.#reconnects === 1) return 0;
     const doubledMs = this.#requestedDelayMs * 2 ** (this.#reconnects - 1);
     return Math.min(doubledMs, Math.max(this.#requestedDelayMs, LONGEST_DELAY_MS)) + Math.random() * FIRST_DELAY_MS;
   }
 
   #error(problem: string, outlook: string, cause: unknown): StreamError {
     const { name, id } = this.lastEvent ?? {};
-    const shown = (text: string): string => cut(this.#masked(text), SHOWN_MAX);
+    const shown = (text: string): string => cut(this.#api.masked(text, this.#call), SHOWN_MAX);
     const lastEvent = name === undefined ? undefined : { name: shown(name), id: id && shown(id) };
     return new StreamError(this.#api.factsOf(this.#call), { ...this.place, lastEvent, problem, outlook }, { cause });
   }
+}
 
-  #masked(text: string): string {
-    return this.#api.masked(text, this.#call);
-  }
+function isFinal(thrown: unknown): thrown is ApiError | InvalidResponseError {
+  return thrown instanceof InvalidResponseError || (thrown instanceof ApiError && !isTransient(thrown.status));
 }
 
 /** Reads the run id and thread id from `Content-Location: /threads/{thread_id}/runs/{run_id}`. */

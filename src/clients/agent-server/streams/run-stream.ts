@@ -29,9 +29,9 @@ export const STREAM_OPTIONS: NonNullable<Endpoint['options']> = { lastEventId: T
  * do not read, for example with `await using`. The run's `on_disconnect` decides whether the run continues after the
  * stream is closed.
  *
- * If the run fails, the stream returns an `error` event and throws a RunFailedError at the end. If the connection
- * breaks, the stream reconnects, provided that the server stores events (`stream_resumable`). If the stream cannot
- * resume, it throws a StreamError with the last event's name and id.
+ * If the run fails, the stream returns an `error` event and throws a RunFailedError at the end. If the connection breaks
+ * or ends before the run, the stream reconnects, provided that the server stores events (`stream_resumable`). If a broken
+ * stream cannot resume, it throws a StreamError with the last event's name and id.
  */
 export class RunStream<Values = Record<string, unknown>> implements AsyncIterable<AgentEvent<Values>> {
   readonly #source: EventSource<Values>;

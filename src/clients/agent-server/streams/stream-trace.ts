@@ -7,10 +7,7 @@ export function recordPlace(run: Run, { runId, threadId }: Place): void {
   run.set({ metadata: defined({ agent_run_id: runId, agent_thread_id: threadId }) });
 }
 
-interface Place {
-  readonly runId?: string | undefined;
-  readonly threadId?: string | undefined;
-}
+type Place = Readonly<Partial<Record<'runId' | 'threadId', string | undefined>>>;
 
 export interface ReceivedEvent {
   readonly name: string;
