@@ -248,6 +248,22 @@ test.each<[string, (key: string) => Partial<ConfigureOptions>, boolean]>([
   },
 );
 
+test('a run that the service stores before the connection breaks is delivered, although its repetition gets 409', async () => {
+  const server = await ingestServerInTest(() => {
+    const { length } = server.received;
+    if (length === 2) server.disconnect();
+    return { status: length === 3 ? 409 : 202 };
+  });
+  const { configure, flush, stats, traceable } = await freshPackage();
+  configure({ endpoint: server.url, log });
+  for (const n of [1, 2]) {
+    traceable(() => 1, { name: 'given' }).with({ id: `01a22d70-5656-7471-9fee-6f1e8994bfa${n}` })();
+    await flush();
+  }
+  expect(server.received).toHaveLength(3);
+  expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
+});
+
 test('createExporter receives the complete subtree of its runs, and no others', async () => {
   const [main, tenant] = [await service(), await service()];
   const { configure, createExporter, flush, stats, startRun, traceable, withRun } = await freshPackage();

@@ -298,7 +298,12 @@ function isCredential(name: string, value: string): boolean {
 /** Returns the values of all headers that look like credentials, or undefined if there are none. */
 export function credentialsIn(headers: HttpHeaders): string | undefined {
   const credentials = Object.entries(headers).filter(([name, value]) => isCredential(name, value));
-  return credentials.map(([, value]) => value).join('\n') || undefined;
+  return (
+    credentials
+      .map(([, value]) => value.trim())
+      .sort()
+      .join('\n') || undefined
+  );
 }
 
 /** Returns headers as name-value pairs. If `given` is invalid, it is the only pair, which the caller logs. */

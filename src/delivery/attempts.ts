@@ -13,6 +13,7 @@ import type { Sender } from './wire/sender.ts';
 const NEVER = Number.POSITIVE_INFINITY;
 
 type Failed = Extract<Outcome, { readonly kind: 'failed' }>;
+type Known = Extract<Outcome, { readonly kind: 'known' }>;
 
 /** Runs that were never sent. */
 export interface NewRuns {
@@ -249,23 +250,20 @@ export class Attempts {
     switch (outcome.kind) {
       case 'accepted':
         this.#noteAccepted(batch);
-        if (batch.slab !== undefined && outcome.repetition === undefined) {
+        if (batch.slab !== undefined) {
           this.#slabs?.accepted(batch.slab);
           break;
         }
         rejected = outcome.rejectedRuns ?? 0;
         for (const item of batch.items) {
-          // An earlier process may have delivered the start of a complete run that was read from disk.
-          const isHalfKnown = item.delivery.ticket !== undefined && item.op === 'post' && item.isEnded;
           // OTLP does not say which runs it rejects, and forbids sending them again. An open run is sent when it ends.
           if (item.delivery.stage === 'finishing' && rejected-- > 0) {
             this.#states.drop(item.delivery, 'rejected', outcome.detail, UNKNOWN_RUN);
-          } else if (outcome.repetition !== undefined && !batch.hasStored(item.delivery)) {
-            const reason = item.delivery.run.isIdGiven ? 'repeated' : 'rejected';
-            this.#states.drop(item.delivery, reason, outcome.repetition);
-          } else if (outcome.repetition === undefined || !isHalfKnown) this.#states.accepted(item);
-          else this.#sendAgain(new Batch([Object.assign(item, { op: 'patch' })], batch), true);
+          } else this.#states.accepted(item);
         }
+        break;
+      case 'known':
+        this.#settleKnown(batch, outcome);
         break;
       case 'failed':
         this.#settleFailed(batch, outcome);
@@ -280,6 +278,20 @@ export class Attempts {
       case 'unsupported':
         this.#sendAgain(batch, true);
     }
+  }
+
+  /** Settles a lone run to which the service has responded with 409, because it had a run with this id before. */
+  #settleKnown(batch: Batch, { detail, isRepeated }: Known): void {
+    const [item] = batch.items as [Item];
+    const { delivery, op, isEnded } = item;
+    const isEcho = isRepeated || batch.hasStored(delivery);
+    if (isEcho) this.#noteAccepted(batch);
+    if (op === 'patch' && !isEcho) this.#states.drop(delivery, 'rejected', detail);
+    else if (delivery.run.isIdGiven && !isEcho) this.#states.drop(delivery, 'repeated', detail);
+    // No other run has an id that was generated. The service may know only the start of the run.
+    else if (op === 'post' && isEnded && (!isEcho || delivery.ticket !== undefined))
+      this.#sendAgain(new Batch([Object.assign(item, { op: 'patch' })], batch), true);
+    else this.#states.accepted(item);
   }
 
   #settleFailed(batch: Batch, { failure, status, detail, afterMs, isTooLarge }: Failed): void {

@@ -88,10 +88,11 @@ export class Batch {
     return this.#items.reduce((oldestMs, { delivery }) => Math.min(oldestMs, delivery.queuedAtMs), NEVER);
   }
 
-  /** Whether a 409 for a run says that an earlier request has stored it. If not, another run has the id. */
+  /** Whether an earlier request, or the process that wrote the run to disk, may have stored it, so that a 409 is an echo. */
   hasStored({ ticket, run }: Delivery): boolean {
-    // An earlier process may have sent a run that was read from disk. Some of the runs are stored if they had ids of others.
-    return ticket !== undefined || this.stored === 'all' || (this.stored === 'some' && !run.isIdGiven);
+    if (this.stored === 'all' || ticket?.segment.isForeign === true) return true;
+    // Others of the runs may have had the ids of other runs.
+    return this.stored === 'some' && !run.isIdGiven;
   }
 
   isWith(delivery: Delivery): boolean {

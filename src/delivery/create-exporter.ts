@@ -131,7 +131,7 @@ const LANGSMITH_PATH = /\/api(\/v1)?$/;
 
 /** Returns the service and tenant of runs. What functions return may change, so all of it is one tenant. */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
-  return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: credentialsIn(headers) };
+  return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] ?? credentialsIn(headers) };
 }
 
 /** Pause before each part of undici. A program that ends sooner loads nothing. */

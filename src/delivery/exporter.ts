@@ -2,7 +2,7 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { isPerRequest } from '../platform/node.ts';
 import { clearTimer, DELAY_MAX_MS, setSoon, setTimer } from '../platform/timers.ts';
-import { delayedEndsSettled, releaseAll } from '../run/delayed-ends.ts';
+import { type DelayedEnd, delayedEndsSettled, releaseAll } from '../run/delayed-ends.ts';
 import { type EncodedRun, type EndOverride, releaseRun } from '../run/encoded-run.ts';
 import { type EndReason, PROGRAM_ENDED } from '../run/record.ts';
 import { flushLimitMs } from '../run/run-options.ts';
@@ -10,7 +10,7 @@ import type { CapturePolicy, FlushLimit, FlushResult, RunPlace, RunSink } from '
 import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { Attempts } from './attempts.ts';
-import { type Delivery, dropEndPayloads, isOpen, reportBug } from './delivery.ts';
+import { Delivery, dropEndPayloads, isOpen, reportBug } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { HeldTraces } from './held-traces.ts';
 import { type DropReason, type Stats, totalStats } from './ledger.ts';
@@ -186,12 +186,16 @@ export class Exporter implements RunSink {
       // At the end, half of the time is for the delivery of what still waits then.
       const isLast = interrupts || isClosing;
       const spareMs = isLast ? limitMs / 2 : 0;
-      const { leftMs, waitingRuns } = await delayedEndsSettled(limitMs - spareMs);
+      const endMs = this.#parts.monotonicMs() + limitMs;
+      const { waitingRuns } = await delayedEndsSettled(limitMs - spareMs, this.#isOwn);
       this.light?.begin();
       const late = isLast ? 0 : waitingRuns;
       if (isLast) this.#interruptOpenRuns();
       if (this.#states.pendingRuns === 0) return { ok: late === 0, pending: late };
-      const isInTime = await this.#loop.flush(leftMs + spareMs, isClosing);
+      const delivered = () => this.#loop.flush(Math.max(0, endMs - this.#parts.monotonicMs()), isClosing);
+      let isInTime = await delivered();
+      // Runs that have ended meanwhile were sent as interrupted.
+      if (isLast && releaseAll(this.#isOwn)) isInTime = await delivered();
       // If the exporter closed during the flush, undelivered runs may remain on disk.
       const pending = Math.max(late, isInTime && this.#state !== 'closed' ? 0 : this.#states.pendingRuns);
       return { ok: pending === 0, pending };
@@ -383,9 +387,13 @@ export class Exporter implements RunSink {
     while (queue.oldestOpen !== undefined) this.#endOpen(queue.oldestOpen, end);
   }
 
+  /** Whether a run is delivered by this exporter, as far as is known. The runs of LangSmith's clients may have several. */
+  readonly #isOwn = ({ run: { sinkState } }: DelayedEnd): boolean =>
+    !(sinkState instanceof Delivery) || sinkState.owner === this.#states;
+
   /** Sends an open run with the given end. A run that has ended, but whose end waits, is sent with its own end. */
   #endOpen(delivery: Delivery, end: EndOverride): void {
-    if (delivery.run.endTime !== undefined) releaseAll();
+    if (delivery.run.endTime !== undefined) releaseAll(this.#isOwn);
     if (isOpen(delivery)) this.#states.sendIncomplete(delivery, end);
   }
 

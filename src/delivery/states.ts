@@ -84,6 +84,7 @@ export class DeliveryStates {
 
   start(run: EncodedRun, nowMs: number = this.#parts.monotonicMs()): Delivery {
     const delivery = new Delivery(run, nowMs, this.#parts.endpoint.activeAt(nowMs));
+    delivery.owner = this;
     run.sinkState = delivery;
     this.#counts.open++;
     this.#measure(delivery);

@@ -53,11 +53,13 @@ export abstract class BaseClient implements Transport {
     const { requestTimeoutMs } = this.options;
     const attempt = this.#begin(request, Math.min(request.timeoutMs ?? requestTimeoutMs, requestTimeoutMs));
     const source = this.#headers;
+    let isRepeated = false;
     try {
       const own = await this.#ownHeaders(attempt);
       const exchange = () => attempt.within(this.exchange(own, request, attempt));
       const { status, headers, body } = await exchange().catch((error) => {
-        if (this.isRepeated(error)) return exchange();
+        isRepeated = this.isRepeated(error);
+        if (isRepeated) return exchange();
         throw error;
       });
       if (request.isBodyOptional) attempt.limit(OPTIONAL_BODY_MS);
@@ -66,7 +68,7 @@ export abstract class BaseClient implements Transport {
       const bytes = this.decoded(received, headers);
       // If the application has changed the API key meanwhile, the request is retried with the new key.
       if (isKeyRefused(status) && this.#headers !== source) return await this.send(request);
-      return { status, headers, bytes, text: new TextDecoder().decode(bytes), isKeyless: isKeyless(own) };
+      return { status, headers, bytes, text: new TextDecoder().decode(bytes), isKeyless: isKeyless(own), isRepeated };
     } finally {
       attempt.end();
     }

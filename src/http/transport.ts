@@ -61,6 +61,8 @@ export interface HttpResponse {
   readonly text: string;
   /** Whether the request was sent without an API key or `authorization` header. */
   readonly isKeyless?: boolean;
+  /** Whether the connection of an earlier try of this request broke, so that the service may have handled it. */
+  readonly isRepeated?: boolean;
 }
 
 export interface UnreadResponse {

@@ -117,7 +117,7 @@ class RunCopy implements RunSource {
   readonly #capture: CapturePolicy;
   readonly #updates: KVMap;
   readonly #idOf: CopyPlace['idOf'];
-  readonly #late = new LateContent();
+  readonly #late: LateContent;
   /** The value of each field that was copied last, or its JSON text if it was masked. */
   readonly #seen: Partial<Record<Field, unknown>> = {};
   #attachments: readonly WaitingAttachment[] = [];
@@ -132,6 +132,7 @@ class RunCopy implements RunSource {
     const placed = placement && placedIn(run, placement);
     this.#idOf = placement?.idOf;
     this.#copy = { ...run, ...placed, sinkState: undefined, endTime: undefined, source: this };
+    this.#late = new LateContent(this.#copy);
     releaseRun(this.#copy);
   }
 

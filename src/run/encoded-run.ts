@@ -74,7 +74,7 @@ export class EncodedRun {
    * sent in part.
    */
   refused: boolean;
-  /** Whether the application, or a library that it uses, has chosen the id. Not known of runs that are read from disk. */
+  /** Whether the application, or a library that it uses, has chosen the id. */
   isIdGiven = false;
   name: string;
   runType: string;

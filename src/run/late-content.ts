@@ -2,6 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { clearTimer, setTimer } from '../platform/timers.ts';
 import { type DelayedEnd, delayEnd, stopDelay } from './delayed-ends.ts';
+import type { EncodedRun } from './encoded-run.ts';
 
 /** Time that an ended run waits for late content, in milliseconds. */
 const WAIT_MS = 1_000;
@@ -28,6 +29,7 @@ export class LateValue {
  * content, so a run that is released early never shows it.
  */
 export class LateContent implements DelayedEnd {
+  readonly run: EncodedRun;
   /** The values that have not settled. Empty after the release. */
   readonly #values = new Set<LateValue>();
   #end: (() => void) | undefined;
@@ -36,6 +38,10 @@ export class LateContent implements DelayedEnd {
   readonly released: Promise<void> = new Promise((resolve) => {
     this.#released = resolve;
   });
+
+  constructor(run: EncodedRun) {
+    this.run = run;
+  }
 
   /** Calls `keep` with the value, unless the run is released before. */
   add(value: LateValue, keep: (content: unknown) => void): void {

@@ -279,7 +279,7 @@ export class Run implements HookedRun {
   keepLate(field: 'inputs' | 'outputs', value: LateValue): void {
     const isSet = (): boolean => (field === 'inputs' ? this.#areInputsSet : this.#areOutputsSet);
     if (!this.isOpen || isSet() || this.#capture[field === 'inputs' ? 'hideInputs' : 'hideOutputs']) return;
-    this.#late ??= new LateContent();
+    this.#late ??= new LateContent(this.#record);
     this.#late.add(value, (content) => {
       if (!isSet()) setPayload(this.#record, field, this.#encode(field, content));
     });
@@ -402,7 +402,7 @@ export class Run implements HookedRun {
     if (sink === undefined) return;
     const target = record.held ?? sink;
     if (this.complete === undefined) target.end(record, sink);
-    else endAfter(this.complete, () => target.end(record, sink));
+    else endAfter(this.complete, record, () => target.end(record, sink));
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {

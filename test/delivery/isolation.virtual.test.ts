@@ -123,7 +123,32 @@ it('a 409 says that a run was stored only if an earlier request may have stored 
   );
 });
 
-it('a run with a generated id that receives 409 at its first request is rejected', async () => {
+it.each([202, 404])(
+  'a gateway that repeats the first request of a run (multipart: %i) does not cost its outputs',
+  async (status) => {
+    const stored = new Set<string>();
+    const { start, flush, service, stats } = await delivery({
+      limits: onFlush,
+      reply: ({ arrivals, isMultipart }) => {
+        if (isMultipart && status === 404) return 404;
+        const posted = arrivals.filter(({ op }) => op === 'post');
+        for (const { id } of posted) stored.add(id);
+        return posted.length > 0 ? 409 : 202;
+      },
+    });
+    start('ended').end({ answer: 1 });
+    await flush();
+    const open = start('open');
+    await flush();
+    open.end({ answer: 2 });
+    await flush();
+    expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
+    const patches = service.requests.flatMap(({ arrivals }) => arrivals).filter(({ op }) => op === 'patch');
+    expect(patches.map(({ fields }) => fields.outputs)).toEqual([{ answer: 1 }, { answer: 2 }]);
+  },
+);
+
+it('a run with a generated id that receives 409 at its first request and for its patch is rejected', async () => {
   const { whole, flush, stats, details } = await delivery({
     limits: onFlush,
     reply: () => ({ status: 409, body: '{"detail":"run exists"}' }),

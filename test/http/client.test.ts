@@ -196,7 +196,7 @@ describe('a connection', () => {
     const client = makeClient(server.url);
     expect((await client.send(POST)).status).toBe(202);
     await turns();
-    expect((await client.send(POST)).status).toBe(202);
+    expect(await client.send(POST)).toMatchObject({ status: 202, isRepeated: true });
     expect([server.connections, server.requests.length]).toEqual([2, 3]);
     expect(server.requests[2]).toBe(server.requests[1]);
   });

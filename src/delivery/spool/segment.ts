@@ -242,7 +242,7 @@ function sectionsOf(payload: Buffer): Uint8Array[] {
 function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array)[] {
   const stored = withoutBlobs(run);
   const sections: (string | Uint8Array)[] = [
-    JSON.stringify({ op, isEnded }),
+    JSON.stringify({ op, isEnded, ...(run.isIdGiven && { isIdGiven: true }) }),
     mainJson(stored, isEnded),
     stored.inputs ?? '',
     (isEnded ? stored.outputs : undefined) ?? '',
@@ -257,10 +257,11 @@ function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array
 function decodeRecord(payload: Buffer): SpooledRecord | undefined {
   const sections = sectionsOf(payload);
   const [header = '', main = '', ...payloads] = sections.slice(0, 5).map((section) => utf8.decode(section));
-  const { op, isEnded } = JSON.parse(header) as Partial<SpooledRecord>;
+  const { op, isEnded, isIdGiven } = JSON.parse(header) as Partial<SpooledRecord & EncodedRun>;
   const run = parseMainJson(main);
   if ((op !== 'post' && op !== 'patch') || typeof isEnded !== 'boolean' || run === undefined) return undefined;
   const attachments = attachmentsOf(sections.slice(5));
+  run.isIdGiven = isIdGiven === true;
   run.inputs = payloadOf(payloads[0], '{');
   run.outputs = payloadOf(payloads[1], '{');
   run.events = payloadOf(payloads[2], '[');

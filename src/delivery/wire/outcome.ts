@@ -13,13 +13,9 @@ import { jsonIn, reasonIn, statusText } from './reason.ts';
 
 /** The result of one attempt to send a run. `detail` is a log message, with the service's own words if there are any. */
 export type Outcome =
-  /** The service has stored the runs. For status 409, `repetition` is what it says: it had a run with this id before. */
-  | {
-      readonly kind: 'accepted';
-      readonly repetition?: string;
-      readonly rejectedRuns?: number;
-      readonly detail?: string;
-    }
+  | { readonly kind: 'accepted'; readonly rejectedRuns?: number; readonly detail?: string }
+  /** Status 409 for one run: the service had a run with this id before, or has it by the first try of a repeated request. */
+  | { readonly kind: 'known'; readonly detail: string; readonly isRepeated: boolean }
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
   /** `afterMs` is the delay from the `Retry-After` header. `isTooLarge` is true if the status was 413. */
   | {
@@ -62,7 +58,7 @@ function outcomeOf(response: HttpResponse, fields: Fields, runs: number, nowMs: 
   if (status >= 200 && status < 300) return { kind: 'accepted', ...(isOtlp && rejectedIn(response, fields)) };
   const said = statusText(response, fields);
   // A 409 for a batch may mean that only some runs are stored.
-  if (status === 409 && runs === 1) return { kind: 'accepted', repetition: said };
+  if (status === 409 && runs === 1) return { kind: 'known', detail: said, isRepeated: response.isRepeated === true };
   if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail: said };
   const isMissingKey = isKeyless && isKeyRefused(status);
   const hint = isMissingKey ? 'no API key is set, and the service may require one' : hintOf(status);

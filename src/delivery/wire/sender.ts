@@ -44,8 +44,6 @@ export class Sender {
   /** Number of attempts in a row that found no multipart route. */
   #fallbacks = 0;
   #fallbackUntilMs = Number.NEGATIVE_INFINITY;
-  /** Whether the service has accepted a compressed body. */
-  #hasCompressed = false;
 
   constructor(options: SenderOptions) {
     this.#options = options;
@@ -86,7 +84,7 @@ export class Sender {
       this.#setBody(batch, body);
     }
     const result = await this.#post(body, batch.runs, signal);
-    if (body.encoding !== undefined && this.#mayRefuseEncoding(result, batch.runs)) {
+    if (body.encoding !== undefined && mayRefuseEncoding(result, batch.runs)) {
       this.#setBody(batch, undefined);
       const plain = await this.#sendBatch(batch, signal, true);
       if (result.status === 415 || plain.kind === 'accepted') info.encodings = [];
@@ -99,15 +97,10 @@ export class Sender {
     // A single oversized run does not change the batch size limit.
     if (outcome.kind === 'failed' && outcome.isTooLarge && batch.runs > 1) info.tooLarge(body.plainBytes);
     if (outcome.kind === 'accepted') {
-      this.#hasCompressed ||= body.encoding !== undefined;
       this.#fallbacks = 0;
       info.accepted(body.plainBytes);
     }
     return outcome;
-  }
-
-  #mayRefuseEncoding({ status, outcome }: IngestResult, runs: number): boolean {
-    return status === 415 || (runs === 1 && !this.#hasCompressed && isRefused(outcome));
   }
 
   #setBody(batch: Batch, body: RequestBody | undefined): void {
@@ -184,8 +177,9 @@ function noRoute({ detail }: Unsupported, why: string): Outcome {
 }
 
 /** Whether the encoding may be the cause. Gateways refuse it with other statuses than 415, too, but not with those of a key. */
-function isRefused(outcome: Outcome): boolean {
-  if (outcome.kind !== 'failed' || outcome.isTooLarge === true) return false;
+function mayRefuseEncoding({ status, outcome }: IngestResult, runs: number): boolean {
+  if (status === 415) return true;
+  if (runs > 1 || outcome.kind !== 'failed' || outcome.isTooLarge === true) return false;
   return isRefusal(outcome.failure) && !isKeyRefused(outcome.status ?? 0);
 }
 

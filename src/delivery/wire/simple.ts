@@ -79,9 +79,11 @@ export class SimpleIngestion {
     }
     if (item.op === 'post') {
       const posted = await this.#request('POST', '/runs', postJson(item), signal);
-      if (posted.kind !== 'accepted' || !item.isEnded) return posted;
-      // A patch would change the other run that has the id.
-      if (posted.repetition !== undefined && !batch.hasStored(item.delivery)) return posted;
+      const isEcho = posted.kind === 'known' && (posted.isRepeated || batch.hasStored(item.delivery));
+      // Otherwise, a patch would change the other run that has the id.
+      const isStored =
+        posted.kind === 'accepted' || isEcho || (posted.kind === 'known' && !item.delivery.run.isIdGiven);
+      if (!isStored || !item.isEnded) return posted;
       item.op = 'patch';
       item.hasSentInputs = true;
     }

@@ -138,11 +138,11 @@ export class SqliteRetention {
 
   /** Returns the next traces to delete to stay within the limits. */
   #due(): DueTrace[] {
-    const oldest = this.#oldest();
-    if (oldest !== undefined) return [oldest];
     const expired = this.#expired ? this.#expiredInProjects(EXPIRED_TRACES_MAX) : [];
     this.#expired = expired.length > 0;
-    return expired;
+    if (this.#expired) return expired;
+    const oldest = this.#oldest();
+    return oldest === undefined ? [] : [oldest];
   }
 
   /** Returns traces that are older than the age of their project. The project of a trace is that of its root. */
