@@ -461,7 +461,7 @@ describe('a streamed call without anything of an answer', () => {
         if (end === 'answered') parts.close();
       },
     });
-    const metadata = Object.fromEntries(new Array(entries).entries());
+    const metadata = Object.fromEntries(Array(entries).fill(1).entries());
     const { textStream } = ai.streamText({
       model: new MockLanguageModelV3({ doStream: { stream } }),
       prompt: 'Rain?',
