@@ -14,6 +14,7 @@ import { delayedEndsSettled } from '../run/delayed-ends.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
+import { noteStep } from './conventions/ai-sdk.ts';
 import { type SpanVocabulary, vocabulariesCheck, vocabularyChecks } from './conventions/span-vocabulary.ts';
 import { addRegistry, detach, isRecordedSpan, isRoot, recordedRun } from './live/active-spans.ts';
 import { extractedFor } from './live/extracted-run.ts';
@@ -161,6 +162,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   #start(span: SpanLike, parentContext: Context): void {
     const parentSpan = trace.getSpan(parentContext);
+    noteStep(span, parentSpan as Partial<SpanLike> | undefined);
     const parent = this.#parentOf(parentSpan, parentContext);
     const sink = sinkOf(parent, this.#options.exporter);
     const ids = span.spanContext();

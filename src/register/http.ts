@@ -213,13 +213,15 @@ class RequestRun {
 
   end({ method }: IncomingMessage, response: ServerResponse, route?: string): void {
     const { run } = this;
-    const { headersSent, statusCode, writableFinished } = response;
+    const { errored, headersSent, statusCode, writableFinished } = response;
     open.delete(run.id);
     if (route !== undefined && run.name === this.#name) run.set({ name: `${method} ${route}` });
     const status = headersSent ? statusCode : undefined;
     run.set({ metadata: defined({ 'http.route': route, 'http.response.status_code': status }) });
     if (!writableFinished) {
-      run.cancel();
+      // Set if the application has destroyed the response, for example after an error of the stream that it sends.
+      if (errored) run.fail(errored);
+      else run.cancel();
       abandonment.leave(run.dottedOrder);
     } else if (statusCode >= 500) run.fail(`HTTP ${statusCode}`);
     else run.end();

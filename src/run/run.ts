@@ -62,7 +62,7 @@ export class Run implements HookedRun {
   /** @internal Whether an SDK has reported that the run was aborted, without a reason. */
   isAborted = false;
   /** @internal Of an open run, see `RunOwner`. */
-  hasTimedOut: true | undefined;
+  stoppedBy: RunOwner['stoppedBy'];
   /** @internal Resolves when the ended run may be delivered. Never rejects. Undefined if it may be delivered at once. */
   complete: Promise<unknown> | undefined;
   readonly #record: EncodedRun;
@@ -114,7 +114,7 @@ export class Run implements HookedRun {
     if (status === 'kept') observeRun(record, sink);
     this.#hooks = status === 'kept' ? hooksOf(capture.hooks, options) : undefined;
     if (this.isOpen && sink !== undefined) this.#above = ownerWith(sink, parent);
-    if (this.#above?.hasTimedOut) this.#above.hasTimedOut = undefined;
+    if (this.#above?.stoppedBy) this.#above.stoppedBy = undefined;
     if (this.isOpen && span === undefined) this.#startCall(start);
     const active = span === undefined ? activeSpan() : undefined;
     this.context = contextOf(record, inherited, status, active, span ?? this, parent, options.hiding);
@@ -203,13 +203,11 @@ export class Run implements HookedRun {
       this.event(String(fieldsOf(error).name));
       return void this.end(undefined, options);
     }
-    const reason = this.#reason();
-    const isAborted = isAbort(error, this.traceId, reason);
-    const hidesTimeout = isAborted && reason === undefined && this.hasTimedOut === true;
-    this.hasTimedOut = isTimeout(error) || isTimeout(reason) || hidesTimeout || undefined;
-    const endReason = isAborted && this.hasTimedOut === undefined ? 'cancelled' : undefined;
+    const reason = this.#reason(error);
+    const isAborted = isAbort(error, this.traceId, reason, this.isAborted);
+    this.stoppedBy = isTimeout(error) || isTimeout(reason) ? 'timeout' : undefined;
     const text = errorText(error, this.#capture.payload.redaction, reason) || 'Error';
-    this.#stop(endReason, text, options && this.#endUsIn('Run.fail', options));
+    this.#stop(isAborted ? 'cancelled' : undefined, text, options && this.#endUsIn('Run.fail', options));
   }
 
   /** @internal Called when the consumer stops reading a streamed result. A timeout of the call is a failure. */
@@ -310,11 +308,11 @@ export class Run implements HookedRun {
     return typeof self === 'object' && self !== null && #record in self ? self.#record : undefined;
   }
 
-  /** Returns why the run was aborted. If only an SDK tells that it was, a timeout below is the reason. */
-  #reason(): unknown {
+  /** Returns why the run was aborted. If an SDK tells that it was, without its error, a timeout below is the reason. */
+  #reason(error?: unknown): unknown {
     const known = this.abortReason ?? abortReason(this.signal?.deref());
-    if (known !== undefined || !this.isAborted) return known;
-    return this.hasTimedOut ? timeoutError() : 'aborted';
+    if (known !== undefined || !this.isAborted || typeof error === 'object') return known;
+    return this.stoppedBy === 'timeout' ? timeoutError() : 'aborted';
   }
 
   #change(changes: Partial<RunChanges>): void {
@@ -341,7 +339,7 @@ export class Run implements HookedRun {
     // A getter on the error may have ended the run in the meantime.
     if (!this.isOpen) return;
     if (endReason !== undefined) {
-      this.hasTimedOut = undefined;
+      this.stoppedBy = endReason === 'cancelled' ? 'abort' : undefined;
       this.#record.endReason = endReason;
     }
     this.#record.error ??= error;
@@ -371,8 +369,8 @@ export class Run implements HookedRun {
     record.source = undefined;
     this.isOpen = false;
     const above = this.#above;
-    const hasTimedOut = record.error === undefined ? undefined : this.hasTimedOut;
-    if (above !== undefined && above.hasTimedOut !== hasTimedOut) above.hasTimedOut = hasTimedOut;
+    const stoppedBy = (record.error ?? record.endReason) === undefined ? undefined : this.stoppedBy;
+    if (above !== undefined && above.stoppedBy !== stoppedBy) above.stoppedBy = stoppedBy;
     // Frees the events and attachments, because the application may keep a reference to the run.
     this.#events = undefined;
     this.#attachments = undefined;

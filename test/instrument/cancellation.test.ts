@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { traceable } from '#src/index.ts';
+import { recordRuns } from '#src/testing.ts';
 import { record } from './recorder.ts';
 
 type Kind = 'sync' | 'generator' | 'async' | 'asyncGenerator';
@@ -108,3 +109,14 @@ test.each(Object.entries(ERRORS))(
     );
   },
 );
+
+test('a timeout that was handled is no reason of a later abort', async () => {
+  using recorder = recordRuns();
+  const slow = traceable(() => Promise.reject(new DOMException('late', 'TimeoutError')));
+  const work = async () => {
+    await slow().catch(() => {});
+    throw new DOMException('off', 'AbortError');
+  };
+  await expect(traceable(work, { name: 'work' })()).rejects.toThrow('off');
+  expect(recorder.run('work').extra?.runspan_end_reason).toBe('cancelled');
+});

@@ -123,6 +123,7 @@ it.each([
   ['the reader leaves', 'cancelled', undefined],
   ['the query fails', undefined, 'Error: It broke.'],
   ['the query is interrupted', 'cancelled', undefined],
+  ['the query ends', 'interrupted', 'Interrupted: the messages ended without a result'],
 ])('ends every run, wherever %s', async (how, reason, error) => {
   await fc.assert(
     fc.asyncProperty(turns, picks, fc.nat(), async (given, order, length) => {
@@ -132,6 +133,7 @@ it.each([
       const thrown = new Error('It broke.');
       function* failing(): Messages {
         yield* cut;
+        if (how === 'the query ends') return;
         if (how !== 'the query is interrupted') throw thrown;
         yield { type: 'result', subtype: 'error_during_execution', is_error: true, terminal_reason: 'aborted_tools' };
       }

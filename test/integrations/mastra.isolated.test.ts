@@ -235,3 +235,12 @@ test('while tracing is off, a span executes without a context', async () => {
   expect(enter).not.toHaveBeenCalled();
   enter.mockRestore();
 });
+
+test.each([
+  ['cancelled', { attributes: { status: 'canceled' } }],
+  [undefined, { attributes: { status: 'success' }, output: { status: 'aborted' } }],
+])('a workflow has the end reason %s by its own status, not by its result', async (reason, ended) => {
+  using recorder = recordRuns();
+  await makeBridge().end({ id: 'a', type: 'workflow_run', name: 'a', ...ended });
+  expect(recorder.runs[0]?.extra?.runspan_end_reason).toBe(reason);
+});

@@ -353,6 +353,16 @@ describe('the end of a request', () => {
     });
   });
 
+  test('a response that the application destroys with an error has failed', async () => {
+    const recorder = record();
+    const url = await serve(async (_, response) => {
+      await answer('Hi?');
+      response.destroy(new RangeError('no more'));
+    });
+    await expect(fetch(url)).rejects.toThrow();
+    expect((await outline(recorder))[0]).toContain('RangeError: no more');
+  });
+
   test('the requests of a socket end with the socket, also those whose response waits for another', async () => {
     const recorder = record();
     const areAsked = gate();

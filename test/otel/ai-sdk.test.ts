@@ -8,7 +8,7 @@ import type { Attributes } from '#src/otel/conventions/values.ts';
 import type { SpanLike } from '#src/otel.ts';
 import type { RunRecorder } from '#src/testing.ts';
 import { expectFields, expectRun, flat, mapped, spanTest } from './mapped.ts';
-import { setUp } from './set-up.ts';
+import { runNamed, setUp } from './set-up.ts';
 
 const STEP = 'ai.generateText.doGenerate';
 const testSpan = spanTest('ai.operationId');
@@ -419,31 +419,56 @@ describe('the time to the first chunk', () => {
   });
 });
 
-// `onAbort` in packages/otel/src of vercel/ai, and streamText of versions 5 and 6, end the spans without a finish reason.
-describe('a call without a finish reason', () => {
-  const endReason = (attributes: Attributes, scope = 'ai', code = 0) =>
-    mapped(attributes, { instrumentationScope: { name: scope }, status: { code } }).endReason;
-  const genAi = (operation: string) => ({ 'gen_ai.operation.name': operation });
+// `onAbort` in packages/otel/src of vercel/ai, and streamText of versions 5 and 6, end the spans as they began.
+describe('a streamed call without anything of an answer', () => {
+  const begun = { 'ai.operationId': 'ai.streamText', 'ai.model.id': 'gpt', 'gen_ai.output.type': 'json' };
+  const endReason = (attributes: Attributes, droppedAttributesCount = 0, code = 0) =>
+    mapped({ ...begun, ...attributes }, { droppedAttributesCount, status: { code } }).endReason;
 
-  const text = 'ai.generateText, ai.streamText, ai.streamText.doStream, ai.generateText.doGenerate';
-  const objects = 'ai.generateObject, ai.streamObject.doStream';
-
-  test.each(`${text}, ${objects}`.split(', '))('is cancelled if it is %s and has not failed', (operation) => {
-    const attributes = { 'ai.operationId': operation };
-    const answered = { ...attributes, 'ai.response.finishReason': 'stop' };
-    const reasons = [endReason(attributes), endReason(answered), endReason(attributes, 'ai', 2)];
-    expect(reasons).toEqual(['cancelled', undefined, undefined]);
+  test('is cancelled if no attribute was dropped or renamed, and it has not failed', () => {
+    expect([endReason({}), endReason({ 'ai.operationId': 'ai.streamText.doStream' })]).toEqual(
+      Array(2).fill('cancelled'),
+    );
+    expect([endReason({}, 1), endReason({}, 0, 2), endReason({ 'ai.model.id': undefined })]).toEqual(Array(3));
   });
 
-  test.each(['chat', 'invoke_agent'])('is cancelled if it is %s of version 7', (operation) => {
-    const answered = { ...genAi(operation), 'gen_ai.response.finish_reasons': ['stop'] };
-    expect([endReason(genAi(operation), 'gen_ai'), endReason(answered, 'gen_ai')]).toEqual(['cancelled', undefined]);
-  });
+  test.each([
+    ...['ai.response.finishReason', 'ai.usage.outputTokens', 'gen_ai.response.finish_reasons', 'ai.result.text'],
+    ...['gen_ai.output.messages', 'gen_ai.usage.output_tokens', 'output.value', 'langfuse.observation.output'],
+  ])('is not cancelled with %s', (name) => expect(endReason({ [name]: 'stop' })).toBeUndefined());
 
-  test('is not cancelled if it is another operation or a span of another library', () => {
-    for (const operation of ['ai.toolCall', 'ai.embed', 'ai.embed.doEmbed', 'ai.rerank'])
-      expect([operation, endReason({ 'ai.operationId': operation })]).toEqual([operation, undefined]);
-    expect(endReason(genAi('chat'), 'openai')).toBeUndefined();
-    expect(endReason(genAi('agent_step'), 'gen_ai')).toBeUndefined();
+  // The spans of the others fail if they are aborted.
+  test.each(['ai.generateText', 'ai.generateText.doGenerate', 'ai.streamObject', 'ai.toolCall', undefined])(
+    'is not cancelled if it is %s',
+    (operation) => {
+      expect(endReason({ 'ai.operationId': operation, 'gen_ai.operation.name': 'chat' })).toBeUndefined();
+    },
+  );
+
+  test.each([
+    [0, 'answered', undefined],
+    [130, 'answered', undefined],
+    [0, 'aborted', 'cancelled'],
+  ])('of the SDK, with %i entries of metadata, that is %s has the end reason %s', async (entries, end, reason) => {
+    const { tracer, recorder } = setUp();
+    const controller = new AbortController();
+    const usage = { inputTokens: {}, outputTokens: {} };
+    const stream = new ReadableStream({
+      start(parts) {
+        for (const part of ['text-start', 'text-delta', 'text-end'])
+          parts.enqueue({ type: part, id: '1', delta: 'Rain.' });
+        if (end === 'answered') parts.enqueue({ type: 'finish', finishReason: { unified: 'stop' }, usage });
+        if (end === 'answered') parts.close();
+      },
+    });
+    const metadata = Object.fromEntries(Array(entries).fill(1).entries());
+    const { textStream } = ai.streamText({
+      model: new MockLanguageModelV3({ doStream: { stream } }),
+      prompt: 'Rain?',
+      abortSignal: controller.signal,
+      experimental_telemetry: { isEnabled: true, metadata, tracer },
+    });
+    for await (const _ of textStream) if (end === 'aborted') controller.abort();
+    expect(runNamed(recorder, 'ai.streamText').extra?.runspan_end_reason).toBe(reason);
   });
 });

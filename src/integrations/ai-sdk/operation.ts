@@ -1,6 +1,7 @@
 import { shared } from '../../base/shared.ts';
 import { observedStream } from '../../instrument/results/observed-stream.ts';
 import { noObserver, replaceOwn } from '../../instrument/results/observer.ts';
+import { abortReason } from '../../payload/errors.ts';
 import { setSoon } from '../../platform/timers.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
 import { currentRun } from '../../run/start-run.ts';
@@ -66,11 +67,18 @@ export function observedOperation(base: ReadableStream, run: Run): ReadableStrea
  * its end. Later versions stop reading without cancelling the stream, and the run ends as cancelled.
  */
 export class ModelStream extends AnswerStream {
-  readonly #operation = openOperation(currentRun());
+  readonly #operation: Operation;
 
   constructor(run: Run) {
     super(run, modelReader);
+    const above = currentRun();
+    this.#operation = openOperation(above);
     this.#operation.model = this;
+    const onEnd = (): void => {
+      // The SDK has a signal of its own for the time limit of an operation, and reports its end as an abort.
+      if (this.#operation.consumers !== undefined && above) above.abortReason = abortReason(run.signal?.deref());
+    };
+    run.addHooks({ onEnd });
   }
 
   override chunk(value: unknown): void {

@@ -57,6 +57,8 @@ export class QueryRecorder extends StreamRecorder {
   /** The outcome of the latest turn. Undefined while a turn is open, and after an interruption. */
   #outcome: { readonly error: string | undefined } | undefined;
   #isInterrupted = false;
+  /** Whether the application has closed the query. */
+  isClosed = false;
 
   constructor(run: Run) {
     super(run);
@@ -77,10 +79,12 @@ export class QueryRecorder extends StreamRecorder {
   }
 
   override end(): void {
-    this.cancel();
+    const isStopped = this.#isInterrupted || this.isClosed || this.run.signal?.deref()?.aborted === true;
+    if (isStopped || this.#outcome !== undefined) this.cancel();
+    else this.abandon('the messages ended without a result');
   }
 
-  /** An application may leave the loop after the result. Without a result, the messages of an aborted query just end. */
+  /** An application may leave the loop after the result. */
   override cancel(): void {
     if (this.#outcome === undefined) {
       this.#endOpen((run) => run.cancel());

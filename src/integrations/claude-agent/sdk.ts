@@ -1,6 +1,12 @@
 import { guard } from '../../base/guard.ts';
 import { followAsyncIterable } from '../../instrument/results/iterator.ts';
-import { isObjectOrFunction, type Method, noObserver, tryFollow } from '../../instrument/results/observer.ts';
+import {
+  interceptOwn,
+  isObjectOrFunction,
+  type Method,
+  noObserver,
+  tryFollow,
+} from '../../instrument/results/observer.ts';
 import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
 import { fieldsOf, signalOf, textOf } from '../../payload/fields.ts';
 import { environment } from '../../platform/node.ts';
@@ -65,6 +71,10 @@ function describeQuery([params]: unknown[]): CallDescription {
 function followQuery(query: object, run: Run): boolean {
   const recorder = recorders.get(run);
   if (recorder === undefined || !tryFollow(query, () => followAsyncIterable(query, recorder))) return false;
+  interceptOwn(query, 'close', (close, self, args) => {
+    recorder.isClosed = true;
+    return Reflect.apply(close, self, args);
+  });
   recorder.watch(query);
   return true;
 }

@@ -160,7 +160,7 @@ export class RunspanBridge {
   }
 
   #end(ended: OpenSpan | undefined, span: Partial<Span>, isTooEarly = false): void {
-    const { attributes = {}, errorInfo, output } = span;
+    const { type, attributes = {}, errorInfo, output } = span;
     const { finishReason, availableTools, toolCallId, status, responseModel, responseId } = attributes;
     this.#spans.end(ended, ({ run, state }) => {
       // Model calls are open at the end of their generation if, for example, the request was aborted.
@@ -174,11 +174,14 @@ export class RunspanBridge {
       if (run.outputs === undefined && output !== undefined) {
         run.keepResult({ ...payloadOf('output', output), ...(usage && { usage_metadata: usage }) });
       }
-      const isAborted = fieldsOf(output).status === 'aborted' || (isTooEarly && finishReason === 'aborted');
+      // The output of other spans is the application's.
+      const isAgentAborted = type === 'agent_run' && fieldsOf(output).status === 'aborted';
+      const isAborted = isAgentAborted || (isTooEarly && finishReason === 'aborted');
       if (errorInfo !== undefined) run.fail(errorOf(errorInfo));
+      else if (status === 'canceled') run.cancel();
       else if (isAborted) {
         run.isAborted = true;
-        run.hasTimedOut ??= state.owner?.hasTimedOut;
+        run.stoppedBy ??= state.owner?.stoppedBy;
         run.cancel();
       } else if (isTooEarly && finishReason !== 'suspended') run.interrupt('the generation ended first');
       else if (finishReason === 'error') run.fail('the model call failed');

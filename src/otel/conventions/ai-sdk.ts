@@ -259,20 +259,31 @@ function nothing(): Fields {
   return {};
 }
 
-/** Matches SDK functions that return an answer, and the model calls inside them. */
-const ANSWERED = /^ai\.(?:generate|stream)(?:Text|Object)(?:\.do(?:Generate|Stream))?$/;
+/** Streamed calls of versions 5 to 7, and of version 7 with GenAI conventions. An abort ends their spans as they began. */
+const STREAMS: readonly unknown[] = ['ai.streamText', 'ai.streamText.doStream'];
+const STREAMS_OF_7: readonly unknown[] = ['chat', 'invoke_agent'];
 
-/** The instrumentation scope of AI SDK 7. `ANSWERED_OF_7` lists its operations that end with a finish reason. */
-const SCOPE_OF_7 = 'gen_ai';
-const ANSWERED_OF_7: ReadonlySet<unknown> = new Set(['chat', 'invoke_agent']);
+/** Matches attributes that tell something of an answer, also under the names that other packages give them. */
+const ANSWER = /\b(?:response|result|usage|token_count|completion|finishReason|output)\b(?!\.type$)/;
 
-/** Returns whether the caller cancelled an AI SDK call. Its span has neither a status nor a finish reason. */
-export function isCancelledCall({ attributes, status, instrumentationScope: scope }: SpanLike): boolean {
-  if (status.code !== 0) return false;
-  const operation = attributes['ai.operationId'];
-  if (typeof operation === 'string') {
-    return ANSWERED.test(operation) && attributes['ai.response.finishReason'] === undefined;
-  }
-  const isOf7 = scope?.name === SCOPE_OF_7 && ANSWERED_OF_7.has(attributes['gen_ai.operation.name']);
-  return isOf7 && attributes['gen_ai.response.finish_reasons'] === undefined;
+/** Spans directly above or below a step of an agent of AI SDK 7. The GenAI conventions have no such operation. */
+const besideSteps = new WeakSet<object>();
+
+export function noteStep(span: SpanLike, above: Partial<SpanLike> | undefined): void {
+  const isStep = ({ attributes }: Partial<SpanLike>): boolean => attributes?.['gen_ai.operation.name'] === 'agent_step';
+  if (above !== undefined && isStep(span)) besideSteps.add(above);
+  else if (above !== undefined && isStep(above)) besideSteps.add(span);
+}
+
+/**
+ * Returns whether the signal of a streamed AI SDK call has fired. Its span has no answer then, which is no evidence if
+ * attributes were dropped or renamed, or if another tracer made the span.
+ */
+export function isCancelledCall(span: SpanLike): boolean {
+  const { attributes, status, droppedAttributesCount } = span;
+  if (status.code !== 0 || droppedAttributesCount !== 0) return false;
+  const isOwn = STREAMS.includes(attributes[OPERATION])
+    ? attributes['ai.model.id'] !== undefined
+    : STREAMS_OF_7.includes(attributes['gen_ai.operation.name']) && besideSteps.has(span);
+  return isOwn && !Object.keys(attributes).some((name) => ANSWER.test(name));
 }

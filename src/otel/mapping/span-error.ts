@@ -1,5 +1,5 @@
 import { firstLine } from '../../base/text.ts';
-import { CAUSED_BY, isAbortError, stackFrames } from '../../payload/errors.ts';
+import { CAUSED_BY, isAbortError, isTimeout, stackFrames } from '../../payload/errors.ts';
 import { langfuseError } from '../conventions/langfuse.ts';
 import { type Attributes, number, text } from '../conventions/values.ts';
 import type { SpanEventLike, SpanLike } from '../span-like.ts';
@@ -42,11 +42,15 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
 }
 
 /** Returns whether a failed span reports that the caller aborted the call. */
-export function isAbortedSpan({ attributes, events }: SpanLike, logged?: Attributes): boolean {
+export function isAbortedSpan({ attributes, events, status }: SpanLike, logged?: Attributes): boolean {
   const exception = events.findLast(({ name }) => name === 'exception')?.attributes ?? logged ?? {};
   // OpenTelemetry records the code of a `DOMException` as its type. The stack begins with its name.
   const thrown = text(exception['exception.stacktrace'])?.split(':', 1)[0];
-  return [attributes['error.type'], exception['exception.type'], thrown].some((name) => isAbortError({ name }));
+  const names = [attributes['error.type'], exception['exception.type'], thrown];
+  // The application may have handled an exception that the status does not tell of, and another error is the failure.
+  const message = text(exception['exception.message']);
+  if (message !== undefined && text(status.message)?.includes(message) === false) names.splice(1);
+  return names.some((name) => isAbortError({ name })) && !names.some((name) => isTimeout({ name }));
 }
 
 /** Returns the error type. If only an HTTP status is known, returns for example `HTTP 503`. */

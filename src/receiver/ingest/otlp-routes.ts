@@ -1,4 +1,5 @@
 import { diagnostics } from '../../base/diagnostics.ts';
+import { noteStep } from '../../otel/conventions/ai-sdk.ts';
 import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
 import { listOf, parseExact } from '../../payload/fields.ts';
@@ -117,6 +118,8 @@ async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSucc
   const { spans: given, rejected, reason } = await readOtlpSpans(await read());
   const spans = selectedSpans(call, given);
   const header = call.request.headers['langsmith-project'];
+  const byId = new Map(spans.map(({ span }) => [span.spanContext().spanId, span]));
+  for (const { span } of spans) noteStep(span, byId.get(span.parentSpanContext?.spanId ?? ''));
   const operations: RunOperation[] = [];
   const feedback: Feedback[] = [];
   for await (const span of inTurns(spans)) {

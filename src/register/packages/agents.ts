@@ -120,7 +120,8 @@ class TraceRecorder {
       }
       const trace = this.#steps.find(traceId)?.run;
       const owners = run === undefined ? [state.owner, trace] : [];
-      for (const owner of owners) if (owner !== undefined) setMessages(owner, spanData, problem);
+      const isStopped = problem === undefined && state.owner?.stoppedBy !== undefined;
+      for (const owner of owners) if (owner !== undefined) setMessages(owner, spanData, isStopped);
       // If the traced function is still running in the next turn, it has handled the abort.
       if (trace !== undefined && !parentId)
         setSoon(() => {
@@ -157,7 +158,7 @@ class TraceRecorder {
 }
 
 /** Matches the text of an error that reports an abort. The error of the OpenAI client has the name `Error`. */
-const ABORTED = /\b(?:AbortError|APIUserAbortError|Error: Request was aborted\.)/;
+const ABORTED = /(?:^|: )(?:AbortError|APIUserAbortError)\b|: Error: Request was aborted\.$/;
 
 function endWith(run: Run, problem: string | undefined, end?: EndOptions): void {
   if (problem !== undefined) {
@@ -185,10 +186,10 @@ function payloadsOf({ type, name: _name, ...data }: Fields): RunChanges {
 }
 
 /**
- * A trace or an agent gets the inputs of its first model call and the outputs of its last model call. If that has a
- * request, but neither an answer nor an error, its stream was aborted, and the spans above have no errors either.
+ * A trace or an agent gets the inputs of its first model call and the outputs of its last model call. If the request of
+ * that was stopped, and it has neither an answer nor an error, the spans above have no errors either.
  */
-function setMessages(run: Run, { type, input, output, _input, _response }: Fields, problem?: string): void {
+function setMessages(run: Run, { type, input, output, _input, _response }: Fields, isStopped: boolean): void {
   if (type !== 'generation' && type !== 'response') return;
   const [completion] = listOf(output);
   const [choice] = listOf(fieldsOf(completion).choices);
@@ -197,5 +198,5 @@ function setMessages(run: Run, { type, input, output, _input, _response }: Field
   const answer = message === undefined ? (output ?? fieldsOf(_response).output) : [message];
   if (Object.keys(run.inputs ?? {}).length === 0) run.set({ inputs: { messages: question } });
   run.set({ outputs: { messages: answer } });
-  run.isAborted = question !== undefined && (answer ?? problem) === undefined;
+  run.isAborted = isStopped && answer === undefined;
 }

@@ -55,8 +55,8 @@ export interface RunOwner {
   readonly call: Pick<RecordedCall, 'type' | 'source'> | undefined;
   /** OpenTelemetry's ids of the run, if it is a span or belongs to a caller's trace. */
   readonly spanIds?: Omit<SpanIds, 'traceFlags'> | undefined;
-  /** Whether the run below that has started or ended last has failed because of a timeout. */
-  hasTimedOut?: true | undefined;
+  /** How the run below that has started or ended last was stopped, if it was. */
+  stoppedBy?: 'abort' | 'timeout' | undefined;
   /** Called when a record of a call has started inside the open run. */
   callStarted?(call: RecordedCall): void;
   /** Called when a record of a call has ended inside the run. */
