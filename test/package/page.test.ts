@@ -17,10 +17,10 @@ const sizes = new Map(
 const sum = (names: readonly string[]): number =>
   names.reduce((total, name) => total + (sizes.get(name) ?? Number.NaN), 0);
 
-test('the page is at most 143.5 kB gzipped, and its first load at most 35.7 kB', () => {
+test('the page is at most 143.7 kB gzipped, and its first load at most 35.7 kB', () => {
   const first = [...html.matchAll(/"\.\/assets\/([^"]+)"/g)].map(([, name = '']) => name);
   expect(first.length).toBeGreaterThan(1);
-  expect(sum([...sizes.keys()])).toBeLessThanOrEqual(143_500);
+  expect(sum([...sizes.keys()])).toBeLessThanOrEqual(143_700);
   expect(sum(first)).toBeLessThanOrEqual(35_700);
 });
 

@@ -66,7 +66,7 @@ export const settingNotes: readonly (readonly [
   [
     ['log'],
     undefined,
-    'the lowest level of lines that are logged: `silent`, `error`, `warn` or `debug`. The option may also be a function, which receives the lines. The last exporter created with this option sets `log` for the whole process',
+    'the lowest level of lines that are logged: `silent`, `error`, `warn`, `info` or `debug`. The option may also be a function, which receives the lines. The last exporter created with this option sets `log` for the whole process',
   ],
   [['limits'], 'below', ''],
   [

@@ -39,7 +39,9 @@ export function readRun(format: RunFormat, message: RunMessage, issues: Validati
   const id = message.id ?? input.id ?? '';
   checkRelations(format, id, input, (field, type, msg) => issues.add([...loc, field], type, msg));
   const fields = presentFields(input);
-  if (Object.keys(fields).length === 0) issues.add(loc, 'missing', 'Send a field: without one, nothing is stored');
+  // Beside others, an empty patch writes nothing. The payloads of a multipart request are separate parts.
+  if (format.format === 'simple' && Object.keys(fields).length === 0)
+    issues.add(loc, 'missing', 'Send a field: without one, nothing is stored');
   return { kind, id, fields, attachments: [] };
 }
 
