@@ -17,11 +17,11 @@ const sizes = new Map(
 const sum = (names: readonly string[]): number =>
   names.reduce((total, name) => total + (sizes.get(name) ?? Number.NaN), 0);
 
-test('the page is at most 143.7 kB gzipped, and its first load at most 35.7 kB', () => {
+test('the page is at most 143.7 kB gzipped, and its first load at most 35.8 kB', () => {
   const first = [...html.matchAll(/"\.\/assets\/([^"]+)"/g)].map(([, name = '']) => name);
   expect(first.length).toBeGreaterThan(1);
   expect(sum([...sizes.keys()])).toBeLessThanOrEqual(143_700);
-  expect(sum(first)).toBeLessThanOrEqual(35_700);
+  expect(sum(first)).toBeLessThanOrEqual(35_800);
 });
 
 test('the page loads only its own assets', () => {
