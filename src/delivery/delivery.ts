@@ -4,7 +4,6 @@ import { sizeOf, type WaitingAttachment } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { FlushGroup, RunCounter } from './ledger.ts';
 import type { Segment } from './spool/spool.ts';
-import type { DeliveryStates } from './states.ts';
 
 /**
  * The stages of a run's delivery. At most one update of a run is in delivery at a time:
@@ -80,8 +79,8 @@ export class Delivery {
   startedIn: Segment | undefined;
   /** Tracks the segment file that the run was read from. Undefined if the run was not read from disk. */
   readonly ticket: Ticket | undefined;
-  /** The states that the run belongs to. Undefined if the run was not started in this process. */
-  owner: DeliveryStates | undefined;
+  /** The `DeliveryStates` that the run belongs to. Undefined if the run was not started in this process. */
+  owner: object | undefined;
   /** The run's neighbours in the linked list of open runs. */
   older: Delivery | undefined;
   newer: Delivery | undefined;

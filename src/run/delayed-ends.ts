@@ -68,9 +68,8 @@ export async function delayedEndsSettled(
   if (waiting().length === 0) return { leftMs: limitMs, waitingRuns: 0 };
   const startedMs = monotonicNowMs();
   const settled = new AbortController();
-  const isOver = delay(limitMs, settled.signal, true)
-    .catch(() => {})
-    .then(() => true);
+  const over = (): boolean => true;
+  const isOver = delay(limitMs, settled.signal, true).then(over, over);
   // A run waits at most three times: for a function of its own, for a function of its client, and for its resource.
   for (let round = 0; round < 3; round++) {
     const released = Promise.all(waiting().map((end) => end.released)).then(() => false);

@@ -45,9 +45,7 @@ export class Subscribers {
   add(scope: Scope, call: (change: StoreChange) => void): () => void {
     const key = Symbol('subscription');
     this.#listeners.set(key, { scope, call });
-    return () => {
-      this.#listeners.delete(key);
-    };
+    return () => void this.#listeners.delete(key);
   }
 
   report({ tenant, traces, forgotten, limit }: TenantChange): void {
