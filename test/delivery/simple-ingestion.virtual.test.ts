@@ -120,10 +120,7 @@ describe('a service without multipart ingestion', () => {
 
   it('receives at most 4 runs at once', async () => {
     const held = gate<number>();
-    const { wholes, exporter, service } = await delivery({
-      limits: onFlush,
-      reply: simple(() => held),
-    });
+    const { wholes, exporter, service } = await delivery({ limits: onFlush, reply: simple(() => held) });
     wholes(9);
     const flushed = exporter.flush();
     await advance(900);

@@ -77,10 +77,7 @@ const picks = fc.array(fc.nat(), { minLength: 1, maxLength: 40 });
 const RESULT = { type: 'result', subtype: 'success', result: 'Done.', is_error: false };
 
 function queryOf(messages: Iterable<Message>): () => AsyncGenerator<Message> {
-  const sdk = {
-    query: () => Object.assign(from(messages), { interrupt: () => {} }),
-    tool: () => {},
-  };
+  const sdk = { query: () => Object.assign(from(messages), { interrupt: () => {} }), tool: () => {} };
   return wrapClaudeAgentSDK(sdk).query;
 }
 

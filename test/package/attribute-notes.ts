@@ -21,10 +21,7 @@ const VERDICTS = 'become feedback in the receiver';
 
 /** By the name of the vocabulary. */
 export const notes: Readonly<Record<string, Notes>> = {
-  runspan: {
-    title: 'runspan',
-    kinds: samples('runspan.run_type', 'parser'),
-  },
+  runspan: { title: 'runspan', kinds: samples('runspan.run_type', 'parser') },
   langsmith: {
     title: 'LangSmith',
     specification: 'https://docs.smith.langchain.com/observability/how_to_guides/trace_with_opentelemetry',
@@ -101,9 +98,7 @@ export const notes: Readonly<Record<string, Notes>> = {
   adk: {
     title: 'Google ADK',
     specification: 'https://google.github.io/adk-docs/',
-    omitted: {
-      [NO_FIELD]: ['gcp.vertex.agent.event_id', 'gcp.vertex.agent.invocation_id'],
-    },
+    omitted: { [NO_FIELD]: ['gcp.vertex.agent.event_id', 'gcp.vertex.agent.invocation_id'] },
   },
   pydantic_ai: { title: 'pydantic-ai', specification: 'https://ai.pydantic.dev/logfire/' },
   strands: { title: 'Strands', specification: 'https://strandsagents.com/' },
