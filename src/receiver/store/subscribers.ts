@@ -37,7 +37,6 @@ export class Subscribers {
     return new Set([...this.#listeners.values()].map(({ scope }) => scope.tenant));
   }
 
-  /** Whether a listener is limited to a project of this tenant. */
   isLimited(tenant: string): boolean {
     return [...this.#listeners.values()].some(({ scope }) => scope.tenant === tenant && scope.project !== undefined);
   }
