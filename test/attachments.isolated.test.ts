@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { configure, flush, startRun } from '#src/index.ts';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '#src/receiver.ts';
-import { cases } from './support/campaign.ts';
+import { forAllAsync } from './support/campaign.ts';
 import { codePoint } from './support/code-point.ts';
 import { ingestServer } from './support/ingest-server.ts';
 import { logLines } from './support/log-lines.ts';
@@ -82,29 +82,26 @@ describe('attachments', () => {
       fc.string({ unit: codePoint, minLength: 1, maxLength: 256 }),
       fc.constantFrom('"', '%22', '\0', '\r\n--'),
     );
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(texts, content), { maxLength: 5 }), async (given) => {
-        const run = startRun({ name: 'any' });
-        const expected = new Map<string, Uint8Array>();
-        for (const [name, bytes] of given) {
-          run.attach(name, bytes, 'image/png');
-          // An escape is read back as what it stands for (HTML standard, "Multipart form data"), but for two of our own.
-          const read = Buffer.from(name)
-            .toString()
-            .replaceAll('\0', '%00')
-            .replace(/\\+$/, (atEnd) => '%5C'.repeat(atEnd.length))
-            .replaceAll(/%(22|0D|0A)/g, (code) => decodeURIComponent(code));
-          if (!name.includes('.') && !expected.has(read)) expected.set(read, bytes);
-        }
-        run.end();
-        expect(await flush()).toEqual({ ok: true, pending: 0 });
-        for (const [name, bytes] of expected) {
-          expect(await store.attachment(DEFAULT_SCOPE, run.id, name)).toEqual({ name, bytes, mimeType: 'image/png' });
-        }
-        expect((await receiver.trace(run.id))[0]?.attachments ?? []).toHaveLength(expected.size);
-      }),
-      { numRuns: cases(60) },
-    );
+    await forAllAsync(60, [fc.array(fc.tuple(texts, content), { maxLength: 5 })], async (given) => {
+      const run = startRun({ name: 'any' });
+      const expected = new Map<string, Uint8Array>();
+      for (const [name, bytes] of given) {
+        run.attach(name, bytes, 'image/png');
+        // An escape is read back as what it stands for (HTML standard, "Multipart form data"), but for two of our own.
+        const read = Buffer.from(name)
+          .toString()
+          .replaceAll('\0', '%00')
+          .replace(/\\+$/, (atEnd) => '%5C'.repeat(atEnd.length))
+          .replaceAll(/%(22|0D|0A)/g, (code) => decodeURIComponent(code));
+        if (!name.includes('.') && !expected.has(read)) expected.set(read, bytes);
+      }
+      run.end();
+      expect(await flush()).toEqual({ ok: true, pending: 0 });
+      for (const [name, bytes] of expected) {
+        expect(await store.attachment(DEFAULT_SCOPE, run.id, name)).toEqual({ name, bytes, mimeType: 'image/png' });
+      }
+      expect((await receiver.trace(run.id))[0]?.attachments ?? []).toHaveLength(expected.size);
+    });
     await receiver.close();
   });
 

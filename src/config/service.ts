@@ -217,9 +217,7 @@ export function langsmithAddress(): Address & { readonly apiKey: string | undefi
   const [endpoint, apiKey, workspaceId] = (['ENDPOINT', 'API_KEY', 'WORKSPACE_ID'] as const).map(langsmithEnv);
   const endpoints = runsEndpoints();
   const [first] = endpoints;
-  if (first === undefined) {
-    return { endpoint: endpoint ?? (apiKey && LANGSMITH_DEFAULT_URL), apiKey, workspaceId };
-  }
+  if (first === undefined) return { endpoint: endpoint ?? (apiKey && LANGSMITH_DEFAULT_URL), apiKey, workspaceId };
   if (endpoint !== undefined)
     complain('LANGSMITH_RUNS_ENDPOINTS is set, so LANGSMITH_ENDPOINT is not used', 'endpoint');
   return { endpoint: first.apiUrl, apiKey: first.apiKey || undefined, workspaceId, endpoints };
@@ -297,13 +295,8 @@ function isCredential(name: string, value: string): boolean {
 
 /** Returns the values of all headers that look like credentials, or undefined if there are none. */
 export function credentialsIn(headers: HttpHeaders): string | undefined {
-  const credentials = Object.entries(headers).filter(([name, value]) => isCredential(name, value));
-  return (
-    credentials
-      .map(([, value]) => value.trim())
-      .sort()
-      .join('\n') || undefined
-  );
+  const values = Object.entries(headers).flatMap(([name, value]) => (isCredential(name, value) ? value.trim() : []));
+  return values.sort().join('\n') || undefined;
 }
 
 /** Returns headers as name-value pairs. If `given` is invalid, it is the only pair, which the caller logs. */

@@ -281,13 +281,13 @@ export class Attempts {
   }
 
   /** Settles a lone run to which the service has responded with 409, because it had a run with this id before. */
-  #settleKnown(batch: Batch, { detail, isRepeated }: Known): void {
+  #settleKnown(batch: Batch, known: Known): void {
     const [item] = batch.items as [Item];
     const { delivery, op, isEnded } = item;
-    const isEcho = isRepeated || batch.hasStored(delivery);
+    const isEcho = batch.isEcho(delivery, known);
     if (isEcho) this.#noteAccepted(batch);
-    if (op === 'patch' && !isEcho) this.#states.drop(delivery, 'rejected', detail);
-    else if (delivery.run.isIdGiven && !isEcho) this.#states.drop(delivery, 'repeated', detail);
+    if (op === 'patch' && !isEcho) this.#states.drop(delivery, 'rejected', known.detail);
+    else if (delivery.run.isIdGiven && !isEcho) this.#states.drop(delivery, 'repeated', known.detail);
     // No other run has an id that was generated. The service may know only the start of the run.
     else if (op === 'post' && isEnded && (!isEcho || delivery.ticket !== undefined))
       this.#sendAgain(new Batch([Object.assign(item, { op: 'patch' })], batch), true);

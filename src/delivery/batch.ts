@@ -88,9 +88,9 @@ export class Batch {
     return this.#items.reduce((oldestMs, { delivery }) => Math.min(oldestMs, delivery.queuedAtMs), NEVER);
   }
 
-  /** Whether an earlier request, or the process that wrote the run to disk, may have stored it, so that a 409 is an echo. */
-  hasStored({ ticket, run }: Delivery): boolean {
-    if (this.stored === 'all' || ticket?.segment.isForeign === true) return true;
+  /** Whether a 409 is an echo: an earlier request, or the process that wrote the run to disk, may have stored it. */
+  isEcho({ ticket, run }: Delivery, { isRepeated }: { readonly isRepeated: boolean }): boolean {
+    if (isRepeated || this.stored === 'all' || ticket?.segment.isForeign === true) return true;
     // Others of the runs may have had the ids of other runs.
     return this.stored === 'some' && !run.isIdGiven;
   }

@@ -79,7 +79,7 @@ export class Delivery {
   startedIn: Segment | undefined;
   /** Tracks the segment file that the run was read from. Undefined if the run was not read from disk. */
   readonly ticket: Ticket | undefined;
-  /** The `DeliveryStates` that started the run. Undefined for a run that was read from bytes. */
+  /** The `DeliveryStates` that the run belongs to. Undefined if the run was not started in this process. */
   owner: object | undefined;
   /** The run's neighbours in the linked list of open runs. */
   older: Delivery | undefined;

@@ -292,16 +292,12 @@ export class Exporter implements RunSink {
     const lost = this.#leaveRest();
     if (lost.length === 0) return;
     const detail = lost.findLast((delivery) => delivery.detail !== undefined)?.detail;
-    const starts = lost.filter(
-      ({ startedIn }) => startedIn !== undefined && this.#parts.spool?.holds(startedIn),
-    ).length;
-    const why = [
-      starts === 0 ? '' : `, except the starts of ${starts} on disk`,
-      detail === undefined ? '' : ` (last failure: ${detail})`,
-    ].join('');
+    const starts = lost.filter(({ startedIn }) => startedIn && this.#parts.spool?.holds(startedIn)).length;
+    const except = starts === 0 ? '' : `, except the starts of ${starts} on disk`;
+    const why = detail === undefined ? '' : ` (last failure: ${detail})`;
     const or = this.#spill === undefined ? ', or set RUNSPAN_DURABILITY=spill to keep such runs on disk' : '';
     diagnostics.warn(
-      `the process exits with undelivered runs (${lost.length}), which are lost${why}; await \`flush()\` before the end${or}`,
+      `the process exits with undelivered runs (${lost.length}), which are lost${except}${why}; await \`flush()\` before the end${or}`,
     );
   }
 

@@ -37,7 +37,6 @@ function observe(meter: Meter): () => void {
 type Values = readonly (readonly [value: number, attributes?: Record<string, string>])[];
 type Reading = readonly [Observable, (stats: Stats) => Values];
 
-/** Returns the instruments. Each has a function that reads its values from the stats. */
 function instrumentsOf(meter: Meter): readonly Reading[] {
   const counter = (name: string, description: string, valuesOf: (stats: Stats) => Values): Reading => [
     meter.createObservableCounter(name, { unit: '{run}', description }),

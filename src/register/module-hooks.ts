@@ -161,10 +161,9 @@ function withExports(replaced: readonly string[], module: string, text: string):
 
 function patchedSource(url: string, patch: ModulePatch, { format, source }: LoadFnOutput): { source?: string } {
   const { module, replaced } = patch;
-  const text =
-    source === undefined || source === null || typeof source === 'string' ? source : new TextDecoder().decode(source);
   // For some CommonJS modules, Node reads the source after this hook and then calls the hook again.
-  if (text === undefined || text === null) return {};
+  if (source === undefined || source === null) return {};
+  const text = typeof source === 'string' ? source : new TextDecoder().decode(source);
   if (format === 'module' && replaced !== undefined) return { source: withExports(replaced, module, text) };
   if (format === 'module') {
     const self = JSON.stringify(url);

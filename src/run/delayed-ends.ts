@@ -67,19 +67,14 @@ export async function delayedEndsSettled(
   const waiting = (): DelayedEnd[] => [...delayed].filter(isOwn);
   if (waiting().length === 0) return { leftMs: limitMs, waitingRuns: 0 };
   const startedMs = monotonicNowMs();
-  const over = new AbortController();
-  let isOver = false;
-  const limit = delay(limitMs, over.signal, true).then(
-    () => {
-      isOver = true;
-    },
-    () => {},
-  );
+  const settled = new AbortController();
+  const over = (): boolean => true;
+  const isOver = delay(limitMs, settled.signal, true).then(over, over);
   // A run waits at most three times: for a function of its own, for a function of its client, and for its resource.
   for (let round = 0; round < 3; round++) {
-    await Promise.race([limit, Promise.all(waiting().map(({ released }) => released))]);
+    const released = Promise.all(waiting().map((end) => end.released)).then(() => false);
+    if (await Promise.race([isOver, released])) return { leftMs: 0, waitingRuns: waiting().length };
   }
-  over.abort();
-  if (isOver) return { leftMs: 0, waitingRuns: waiting().length };
+  settled.abort();
   return { leftMs: Math.max(0, limitMs - (monotonicNowMs() - startedMs)), waitingRuns: 0 };
 }

@@ -271,16 +271,8 @@ export function parseMainJson(json: string): EncodedRun | undefined {
   const { metadata, runtime } = extra;
   const above = dotted_order.slice(0, Math.max(0, dotted_order.lastIndexOf('.'))) || undefined;
   const parent = { id: parent_run_id, traceId: trace_id, dottedOrder: above, refused: false };
-  const run = new EncodedRun({
-    id,
-    startUs,
-    parent,
-    project,
-    name,
-    runType: run_type,
-    tags,
-    metadata: metadata === undefined ? undefined : jsonTexts(objectOf(metadata)),
-  });
+  const texts = metadata === undefined ? undefined : jsonTexts(objectOf(metadata));
+  const run = new EncodedRun({ id, startUs, parent, project, name, runType: run_type, tags, metadata: texts });
   run.runtime = runtime === undefined ? undefined : exactJson(objectOf(runtime));
   run.referenceExampleId = example;
   run.error = error;

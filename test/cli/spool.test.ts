@@ -1,13 +1,5 @@
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { destinationHash } from '#src/delivery/spool/directory.ts';
@@ -102,7 +94,7 @@ describe('runspan spool list', () => {
     const closed = open();
     closed.spill([makeRecord(2)]);
     // As if the disk had been full.
-    for (const name of filesBelow(dir)) if (name.endsWith('.json') && !before.includes(name)) rmSync(join(dir, name));
+    for (const name of filesBelow(dir)) if (name.endsWith('.json') && !before.includes(name)) await rm(join(dir, name));
     closed.close();
     expect((await list(dir)).stdout.match(/(?<=\d, )[a-z]+(?=:)/g)?.sort()).toEqual(['dead', 'ended']);
   });

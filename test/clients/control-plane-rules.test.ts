@@ -14,7 +14,7 @@ import { CREATE, DEPLOYMENT_RULES, DEPLOYMENTS, ONLY_FOR } from '../../examples/
 import { RULES } from '../../examples/demo/interface.ts';
 import type { Rule } from '../../examples/demo/rule.ts';
 import { read } from '../package/repository.ts';
-import { cases } from '../support/campaign.ts';
+import { forAllAsync } from '../support/campaign.ts';
 
 const NOWHERE = '0193b3a0-1111-7000-8000-000000000001';
 const cloud = await createPlatform();
@@ -248,15 +248,12 @@ it('client and platform agree about generated requests', async () => {
       [body, ...(more?.valid ?? [])].map((one) => [pathOf(refusal), at(one, pathOf(refusal))] as const),
     ),
   );
-  await fc.assert(
-    fc.asyncProperty(source, fc.array(field, { maxLength: 3 }), fc.boolean(), async (from, fields, isNew) => {
-      const body = deployment(from);
-      for (const [path, value] of fields) set(body, path, structuredClone(value));
-      const { name, source: _, ...patch } = body;
-      await (isNew ? created(body) : patched(patch));
-    }),
-    { numRuns: cases(1_000) },
-  );
+  await forAllAsync(1_000, [source, fc.array(field, { maxLength: 3 }), fc.boolean()], async (from, fields, isNew) => {
+    const body = deployment(from);
+    for (const [path, value] of fields) set(body, path, structuredClone(value));
+    const { name, source: _, ...patch } = body;
+    await (isNew ? created(body) : patched(patch));
+  });
 });
 
 it.each([undefined, null, 'text', []])('createsRevision expects an object, not %j', (value) => {

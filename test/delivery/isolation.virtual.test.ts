@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Arrival } from '../support/arrivals.ts';
-import { cases } from '../support/campaign.ts';
+import { forAllAsync } from '../support/campaign.ts';
 import { advance, delivery, onFlush, until } from '../support/delivery.ts';
 import type { IngestRequest } from '../support/scripted-service.ts';
 
@@ -30,24 +30,21 @@ describe('a batch that receives 400 or 422', () => {
   );
 
   it('loses all malformed runs and no others, at any position', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 12 }), async (isBad) => {
-        const bad = new Set(isBad.flatMap((is, at) => (is ? [`whole ${at + 1}`] : [])));
-        const { wholes, flush, close, others, drops, stats } = await delivery({
-          limits: onFlush,
-          reply: ({ names }) => (names.some((name) => bad.has(name)) ? 400 : 202),
-        });
-        wholes(isBad.length);
-        await flush();
-        // A run is dropped only if the service accepts others after its failures.
-        await others();
+    await forAllAsync(25, [fc.array(fc.boolean(), { minLength: 1, maxLength: 12 })], async (isBad) => {
+      const bad = new Set(isBad.flatMap((is, at) => (is ? [`whole ${at + 1}`] : [])));
+      const { wholes, flush, close, others, drops, stats } = await delivery({
+        limits: onFlush,
+        reply: ({ names }) => (names.some((name) => bad.has(name)) ? 400 : 202),
+      });
+      wholes(isBad.length);
+      await flush();
+      // A run is dropped only if the service accepts others after its failures.
+      await others();
 
-        expect(new Set(drops.map((drop) => drop.replace('rejected', 'whole')))).toEqual(bad);
-        expect(stats()).toMatchObject({ sent: isBad.length + 3 - bad.size, dropped: bad.size });
-        await close();
-      }),
-      { numRuns: cases(25) },
-    );
+      expect(new Set(drops.map((drop) => drop.replace('rejected', 'whole')))).toEqual(bad);
+      expect(stats()).toMatchObject({ sent: isBad.length + 3 - bad.size, dropped: bad.size });
+      await close();
+    });
   });
 
   it('is kept with few requests if the service accepts no run', async () => {
@@ -88,39 +85,36 @@ it('a batch that receives 409 is halved, and a single run counts as delivered', 
 it('a 409 says that a run was stored only if an earlier request may have stored it', async () => {
   const someRuns = fc.array(fc.constantFrom('new', 'new given', 'taken given'), { minLength: 1, maxLength: 6 });
   const ways = fc.record({ isSimple: fc.boolean(), isLost: fc.boolean(), isOpen: fc.boolean() });
-  await fc.assert(
-    fc.asyncProperty(someRuns, ways, async (names, { isSimple, isLost, isOpen }) => {
-      const stored = new Set<string>();
-      let hasLost = !isLost;
-      const { start, flush, service, stats, drops } = await delivery({
-        limits: onFlush,
-        reply: ({ arrivals, isMultipart }) => {
-          if (isSimple && isMultipart) return 404;
-          const posted = arrivals.filter(({ op }) => op === 'post');
-          if (posted.some(({ id, name }) => name?.startsWith('taken') || stored.has(id))) return 409;
-          for (const { id } of posted) stored.add(id);
-          const isAnswered = hasLost;
-          hasLost = true;
-          return isAnswered ? 202 : 500;
-        },
-      });
-      const given = (name: string) => name.includes('given') && { id: randomUUID() };
-      const runs = names.map((name) => start(name, { ...given(name) }));
-      if (isOpen) await flush();
-      for (const run of runs) run.end({});
-      await flush();
+  await forAllAsync(100, [someRuns, ways], async (names, { isSimple, isLost, isOpen }) => {
+    const stored = new Set<string>();
+    let hasLost = !isLost;
+    const { start, flush, service, stats, drops } = await delivery({
+      limits: onFlush,
+      reply: ({ arrivals, isMultipart }) => {
+        if (isSimple && isMultipart) return 404;
+        const posted = arrivals.filter(({ op }) => op === 'post');
+        if (posted.some(({ id, name }) => name?.startsWith('taken') || stored.has(id))) return 409;
+        for (const { id } of posted) stored.add(id);
+        const isAnswered = hasLost;
+        hasLost = true;
+        return isAnswered ? 202 : 500;
+      },
+    });
+    const given = (name: string) => name.includes('given') && { id: randomUUID() };
+    const runs = names.map((name) => start(name, { ...given(name) }));
+    if (isOpen) await flush();
+    for (const run of runs) run.end({});
+    await flush();
 
-      const taken = names.filter((name) => name.startsWith('taken'));
-      expect(stats()).toMatchObject({ open: 0, sent: names.length - taken.length, dropped: taken.length });
-      expect(drops.toSorted()).toEqual(taken.map((name) => `repeated ${name}`));
-      expect(
-        service.requests
-          .flatMap(({ arrivals }) => arrivals)
-          .filter((one) => one.op === 'patch' && one.name?.startsWith('taken')),
-      ).toEqual([]);
-    }),
-    { numRuns: cases(100) },
-  );
+    const taken = names.filter((name) => name.startsWith('taken'));
+    expect(stats()).toMatchObject({ open: 0, sent: names.length - taken.length, dropped: taken.length });
+    expect(drops.toSorted()).toEqual(taken.map((name) => `repeated ${name}`));
+    expect(
+      service.requests
+        .flatMap(({ arrivals }) => arrivals)
+        .filter((one) => one.op === 'patch' && one.name?.startsWith('taken')),
+    ).toEqual([]);
+  });
 });
 
 it.each([202, 404])(

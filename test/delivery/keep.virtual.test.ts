@@ -11,7 +11,7 @@ import { LateValue } from '#src/run/late-content.ts';
 import type { Run } from '#src/run/run.ts';
 import type { EndedTrace } from '#src/run/sink.ts';
 import { addsUp } from '../support/adds-up.ts';
-import { cases } from '../support/campaign.ts';
+import { forAllAsync } from '../support/campaign.ts';
 import { advance, type Delivery, delivery, onFlush } from '../support/delivery.ts';
 
 type Step =
@@ -109,44 +109,41 @@ class Program {
 
 describe('with keep', () => {
   it('exactly the traces with a failure and the slow ones are sent, whole, and every run is counted once', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.boolean(), async (steps, isFailing) => {
-        const scene = await delivery({
-          limits: { startDelayMs: 1 },
-          reply: (_, index) => (isFailing && index % 3 === 0 ? 503 : 202),
-          options: {
-            sampleRate: 0,
-            keep: ['error', 'slow>10s'],
-            sampler: ({ name }) => (name === 'dropped' ? undefined : name === 'sampled'),
-          },
-        });
-        const program = new Program(scene);
-        const check = () => {
-          const stats = scene.stats();
-          expect(addsUp(stats)).toBe(true);
-          const { created, sampledOut, held } = stats;
-          const counts = [program.count('sent'), program.count('left out'), program.count('held')];
-          expect([created, sampledOut, held]).toEqual(counts);
-        };
-        for (const step of steps) {
-          await program.do(step);
-          check();
-        }
-        for (const trace of program.traces) if (trace.state === 'held') program.decide(trace);
-        await scene.close();
+    await forAllAsync(300, [fc.array(step, { maxLength: 60 }), fc.boolean()], async (steps, isFailing) => {
+      const scene = await delivery({
+        limits: { startDelayMs: 1 },
+        reply: (_, index) => (isFailing && index % 3 === 0 ? 503 : 202),
+        options: {
+          sampleRate: 0,
+          keep: ['error', 'slow>10s'],
+          sampler: ({ name }) => (name === 'dropped' ? undefined : name === 'sampled'),
+        },
+      });
+      const program = new Program(scene);
+      const check = () => {
+        const stats = scene.stats();
+        expect(addsUp(stats)).toBe(true);
+        const { created, sampledOut, held } = stats;
+        const counts = [program.count('sent'), program.count('left out'), program.count('held')];
+        expect([created, sampledOut, held]).toEqual(counts);
+      };
+      for (const step of steps) {
+        await program.do(step);
         check();
-        const sent = program.traces.filter(({ state }) => state === 'sent');
-        const arrived = new Map(scene.service.requests.flatMap(({ arrivals }) => arrivals.map((one) => [one.id, one])));
-        expect(new Set(arrived.keys())).toEqual(new Set(sent.flatMap(({ runs }) => runs.map(({ run }) => run.id))));
-        for (const { runs, sampling } of sent) {
-          for (const { run } of runs) {
-            const { sampling: mark, sample_rate } = arrived.get(run.id)?.fields.extra?.metadata ?? {};
-            expect([mark, sample_rate]).toEqual(sampling === undefined ? [undefined, undefined] : [sampling, 0]);
-          }
+      }
+      for (const trace of program.traces) if (trace.state === 'held') program.decide(trace);
+      await scene.close();
+      check();
+      const sent = program.traces.filter(({ state }) => state === 'sent');
+      const arrived = new Map(scene.service.requests.flatMap(({ arrivals }) => arrivals.map((one) => [one.id, one])));
+      expect(new Set(arrived.keys())).toEqual(new Set(sent.flatMap(({ runs }) => runs.map(({ run }) => run.id))));
+      for (const { runs, sampling } of sent) {
+        for (const { run } of runs) {
+          const { sampling: mark, sample_rate } = arrived.get(run.id)?.fields.extra?.metadata ?? {};
+          expect([mark, sample_rate]).toEqual(sampling === undefined ? [undefined, undefined] : [sampling, 0]);
         }
-      }),
-      { numRuns: cases(300) },
-    );
+      }
+    });
   });
 
   it('the functions select by what the trace contains, and by its duration', async () => {

@@ -4,7 +4,7 @@ import '../support/virtual-timers.ts';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createPlatform } from '#src/testing.ts';
-import { cases } from '../support/campaign.ts';
+import { cases, forAllAsync } from '../support/campaign.ts';
 import { advance, delivery, finished, onFlush, until } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
 import type { Reply, ServiceInfo, Verdict } from '../support/scripted-service.ts';
@@ -120,10 +120,7 @@ describe('a service without multipart ingestion', () => {
 
   it('receives at most 4 runs at once', async () => {
     const held = gate<number>();
-    const { wholes, exporter, service } = await delivery({
-      limits: onFlush,
-      reply: simple(() => held),
-    });
+    const { wholes, exporter, service } = await delivery({ limits: onFlush, reply: simple(() => held) });
     wholes(9);
     const flushed = exporter.flush();
     await advance(900);
@@ -269,8 +266,10 @@ describe('GET /info', () => {
   it('may return anything, and runs arrive', async () => {
     const size = fc.json().map((json) => `{"batch_ingest_config":{"size_limit":${json},"size_limit_bytes":${json}}}`);
     const odd = fc.constantFrom('<html>', '{"__proto__":{"batch_ingest_config":{"size_limit":5}}}', '', 'null');
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(fc.json(), size, odd), fc.constantFrom(200, 404, 500, 301), async (body, status) => {
+    await forAllAsync(
+      40,
+      [fc.oneof(fc.json(), size, odd), fc.constantFrom(200, 404, 500, 301)],
+      async (body, status) => {
         const { wholes, flush, close, stats } = await delivery({ limits: onFlush, info: { status, body } });
         wholes(1);
         await flush();
@@ -278,8 +277,7 @@ describe('GET /info', () => {
         await flush();
         expect(stats()).toMatchObject({ sent: 6, dropped: 0 });
         await close();
-      }),
-      { numRuns: cases(40) },
+      },
     );
   });
 

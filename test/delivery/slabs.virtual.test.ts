@@ -8,7 +8,7 @@ import type { RunOptions } from '#src/run/run-options.ts';
 import type { LightSink } from '#src/run/sink.ts';
 import { addsUp } from '../support/adds-up.ts';
 import type { Arrival } from '../support/arrivals.ts';
-import { cases } from '../support/campaign.ts';
+import { forAllAsync } from '../support/campaign.ts';
 import { advance, type Delivery, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -74,62 +74,56 @@ class Accepted {
 describe('a run that is written when it ends', () => {
   it('arrives as if it had waited in the queue, whatever the service responds', async () => {
     const runs = fc.uniqueArray(given, { minLength: 1, maxLength: 9, selector: ({ options }) => options.id });
-    await fc.assert(
-      fc.asyncProperty(runs, script(404, 409, 413), async (all, verdicts) => {
-        const folder = temporaryFolder();
-        // With a spool, every run waits in the queue.
-        const ways = [{}, { durability: 'spill', spoolDir: folder.path } as const];
-        const results: unknown[] = [];
-        for (const options of ways) {
-          const accepted = new Accepted();
-          const reply = (request: IngestRequest, at: number): Verdict => {
-            const verdict = verdicts[at] ?? 202;
-            if (verdict === 202) accepted.add(request);
-            return verdict;
-          };
-          const limits = onFlush;
-          const way = await delivery({ limits, reply, options });
-          for (const one of all) record(way, one);
-          void way.exporter.flush();
-          await until(() => way.stats().sent + way.stats().dropped === all.length);
-          results.push([accepted.runs, way.service.routes, way.drops]);
-          await way.close();
-        }
-        folder.remove();
-        expect(results[0]).toEqual(results[1]);
-      }),
-      { numRuns: cases(60) },
-    );
+    await forAllAsync(60, [runs, script(404, 409, 413)], async (all, verdicts) => {
+      const folder = temporaryFolder();
+      // With a spool, every run waits in the queue.
+      const ways = [{}, { durability: 'spill', spoolDir: folder.path } as const];
+      const results: unknown[] = [];
+      for (const options of ways) {
+        const accepted = new Accepted();
+        const reply = (request: IngestRequest, at: number): Verdict => {
+          const verdict = verdicts[at] ?? 202;
+          if (verdict === 202) accepted.add(request);
+          return verdict;
+        };
+        const limits = onFlush;
+        const way = await delivery({ limits, reply, options });
+        for (const one of all) record(way, one);
+        void way.exporter.flush();
+        await until(() => way.stats().sent + way.stats().dropped === all.length);
+        results.push([accepted.runs, way.service.routes, way.drops]);
+        await way.close();
+      }
+      folder.remove();
+      expect(results[0]).toEqual(results[1]);
+    });
   });
 
   it('is sent with the same bytes again, and its counters add up after every request', async () => {
     const names = fc.array(text, { minLength: 1, maxLength: 6 });
-    await fc.assert(
-      fc.asyncProperty(fc.array(names, { minLength: 1, maxLength: 4 }), script(), async (batches, verdicts) => {
-        const sums: boolean[] = [];
-        const bodies = new Map<string, Set<string>>();
-        const way = await delivery({
-          limits: { lingerMs: 0, batchRuns: 4 },
-          reply: ({ body, arrivals }, at) => {
-            const ids = arrivals.map(({ id }) => id).join();
-            bodies.set(ids, (bodies.get(ids) ?? new Set()).add(body.toString('latin1')));
-            sums.push(addsUp(way.stats()));
-            return verdicts[at] ?? 202;
-          },
-        });
-        for (const batch of batches) {
-          for (const name of batch) way.whole(name);
+    await forAllAsync(60, [fc.array(names, { minLength: 1, maxLength: 4 }), script()], async (batches, verdicts) => {
+      const sums: boolean[] = [];
+      const bodies = new Map<string, Set<string>>();
+      const way = await delivery({
+        limits: { lingerMs: 0, batchRuns: 4 },
+        reply: ({ body, arrivals }, at) => {
+          const ids = arrivals.map(({ id }) => id).join();
+          bodies.set(ids, (bodies.get(ids) ?? new Set()).add(body.toString('latin1')));
           sums.push(addsUp(way.stats()));
-          await settle();
-        }
-        await until(() => way.stats().queued + way.stats().inFlight === 0);
+          return verdicts[at] ?? 202;
+        },
+      });
+      for (const batch of batches) {
+        for (const name of batch) way.whole(name);
         sums.push(addsUp(way.stats()));
-        expect(sums).not.toContain(false);
-        expect([...bodies.values()].map(({ size }) => size)).toEqual([...bodies].map(() => 1));
-        expect(way.stats().backlog.bytes).toBe(0);
-      }),
-      { numRuns: cases(60) },
-    );
+        await settle();
+      }
+      await until(() => way.stats().queued + way.stats().inFlight === 0);
+      sums.push(addsUp(way.stats()));
+      expect(sums).not.toContain(false);
+      expect([...bodies.values()].map(({ size }) => size)).toEqual([...bodies].map(() => 1));
+      expect(way.stats().backlog.bytes).toBe(0);
+    });
   });
 
   it('can be read until the turn of its end is over', async () => {

@@ -99,17 +99,8 @@ function contentOf({ op, isEnded, run }: SpooledRecord): string {
   const attachments = run.attachments?.map(
     ({ name, bytes }) => `${name}:${Buffer.from(bytes as Uint8Array).toString('hex')}`,
   );
-  return JSON.stringify([
-    op,
-    isEnded,
-    run.id,
-    run.name,
-    run.startTime,
-    run.endTime,
-    run.inputs,
-    run.outputs,
-    attachments,
-  ]);
+  const { id, name, startTime, endTime, inputs, outputs } = run;
+  return JSON.stringify([op, isEnded, id, name, startTime, endTime, inputs, outputs, attachments]);
 }
 
 interface Written {

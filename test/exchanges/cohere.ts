@@ -8,10 +8,7 @@ export const cohereChat: Format = {
   name: 'cohere.chat',
   url: 'https://api.cohere.com/v2/chat',
   provider: 'cohere',
-  body: {
-    ...{ model: 'small', max_tokens: 9 },
-    messages: askedMessages(),
-  },
+  body: { ...{ model: 'small', max_tokens: 9 }, messages: askedMessages() },
   asked: asked(),
   metadata: { ls_model_type: 'chat', ls_model_name: 'small', ls_max_tokens: 9, response_id: 'c_1' },
   counts: {

@@ -37,10 +37,7 @@ export const chat: Format = {
   name: 'openai.chat.completions',
   url: 'https://api.openai.com/v1/chat/completions',
   provider: 'openai',
-  body: {
-    ...parameters,
-    messages: askedMessages({ content: null }),
-  },
+  body: { ...parameters, messages: askedMessages({ content: null }) },
   asked: asked(),
   metadata: {
     ...{ ...known, ls_stop: ['.'], ls_invocation_params: parameters, user_id: 'ada' },

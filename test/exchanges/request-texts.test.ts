@@ -3,6 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { messagesOfInputs } from '#src/services/conversation.ts';
 import type { Part } from '#src/services/message.ts';
 import { pathsOfTexts, textOfPart, valueAt, withValue } from '#src/viewer/rerun/request-texts.ts';
+import { forAll } from '../support/campaign.ts';
 import { formats } from './table.ts';
 
 type Turn = Record<'role', 'user' | 'assistant'> & Record<'texts', readonly string[]>;
@@ -46,23 +47,21 @@ function found(request: object) {
 }
 
 test.each(Object.entries(bodies))('each text of %s has a path that changes this text only', (_, bodyOf) => {
-  fc.assert(
-    fc.property(text, fc.array(turn, { minLength: 1, maxLength: 5 }), text, (system, turns, words) => {
-      const body = { ...settings, ...bodyOf(system, turns) };
-      const { messages, parts, paths } = found(body);
-      const changedOf = (part: Part) => (part.kind === 'result' ? { value: 'found' } : { text: words });
-      for (const changed of parts.filter((part) => textOfPart(part) !== undefined)) {
-        const path = paths.get(changed) ?? ['unknown'];
-        const edited = withValue(body, path, Object.values(changedOf(changed))[0]);
-        const expected = messages.map((message) => ({
-          ...message,
-          parts: message.parts.map((part) => (part === changed ? { ...part, ...changedOf(part) } : part)),
-        }));
-        expect(messagesOfInputs(edited)).toEqual(expected);
-        expect(withValue(edited, path, textOfPart(changed))).toEqual(body);
-      }
-    }),
-  );
+  forAll(100, [text, fc.array(turn, { minLength: 1, maxLength: 5 }), text], (system, turns, words) => {
+    const body = { ...settings, ...bodyOf(system, turns) };
+    const { messages, parts, paths } = found(body);
+    const changedOf = (part: Part) => (part.kind === 'result' ? { value: 'found' } : { text: words });
+    for (const changed of parts.filter((part) => textOfPart(part) !== undefined)) {
+      const path = paths.get(changed) ?? ['unknown'];
+      const edited = withValue(body, path, Object.values(changedOf(changed))[0]);
+      const expected = messages.map((message) => ({
+        ...message,
+        parts: message.parts.map((part) => (part === changed ? { ...part, ...changedOf(part) } : part)),
+      }));
+      expect(messagesOfInputs(edited)).toEqual(expected);
+      expect(withValue(edited, path, textOfPart(changed))).toEqual(body);
+    }
+  });
 });
 
 // The inputs of a conversation of Mistral are in no list of messages, so only the JSON of such a request can be edited.

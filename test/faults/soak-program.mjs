@@ -14,11 +14,7 @@ const descriptors = () => readdirSync('/proc/self/fd').length;
 const say = (kind, facts) => console.log(JSON.stringify({ kind, ...facts }));
 
 process.env.RUNSPAN_DEV = '{"limits":{"retryDelayMaxMs":1000}}';
-configure({
-  durability: 'spill',
-  spoolDir: process.env.SPOOL,
-  limits: { requestTimeoutMs: 1_000 },
-});
+configure({ durability: 'spill', spoolDir: process.env.SPOOL, limits: { requestTimeoutMs: 1_000 } });
 
 let created = 0;
 /** The sum of the last 32 bits of all ids. */

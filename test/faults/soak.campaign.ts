@@ -41,9 +41,7 @@ interface End {
 
 it.each(['runs', 'otlp-json'])(
   'with %s a service that misbehaves costs no memory and no descriptors, and everything arrives',
-  {
-    timeout: 2 * SECONDS * 1_000 + 240_000,
-  },
+  { timeout: 2 * SECONDS * 1_000 + 240_000 },
   async (protocol) => {
     const server = new SoakServer(randomFrom(SEED), (SECONDS * 1_000) / OUTAGES);
     const { samples, end } = await soak(server, protocol);

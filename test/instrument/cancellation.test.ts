@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { traceable } from '#src/index.ts';
 import { recordRuns } from '#src/testing.ts';
+import { forAllAsync } from '../support/campaign.ts';
 import { record } from './recorder.ts';
 
 type Kind = 'sync' | 'generator' | 'async' | 'asyncGenerator';
@@ -96,17 +97,15 @@ async function callTree(root: Caller, at: number, error: unknown): Promise<reado
 test.each(Object.entries(ERRORS))(
   'an error of the kind %s ends each run that fails with it in the same way',
   async (_, [error, isAbort]) => {
-    await fc.assert(
-      fc.asyncProperty(tree, fc.nat({ max: 12 }), async (root, at) => {
-        const recorder = record();
-        const failing = await callTree(root, at, error());
-        const failed = recorder.runs.filter((run) => run.error !== undefined);
-        const cancelled = recorder.runs.filter(({ extra }) => extra?.runspan_end_reason === 'cancelled');
-        recorder.stop();
-        expect(failed.map(({ name }) => name)).toEqual(failing);
-        expect(cancelled).toEqual(isAbort ? failed : []);
-      }),
-    );
+    await forAllAsync(100, [tree, fc.nat({ max: 12 })], async (root, at) => {
+      const recorder = record();
+      const failing = await callTree(root, at, error());
+      const failed = recorder.runs.filter((run) => run.error !== undefined);
+      const cancelled = recorder.runs.filter(({ extra }) => extra?.runspan_end_reason === 'cancelled');
+      recorder.stop();
+      expect(failed.map(({ name }) => name)).toEqual(failing);
+      expect(cancelled).toEqual(isAbort ? failed : []);
+    });
   },
 );
 

@@ -69,10 +69,7 @@ test.each<Row>([
     ({ chat }) => sdk.generateText({ ...inTwoSteps(chat), system: 'Be short.', headers: { key: 'b' } }),
     ['generateText (chain)', ...twoSteps],
     [
-      {
-        inputs: { model: 'gpt', system: 'Be short.', prompt: 'Rain?', tools: ['weather'] },
-        outputs: answered,
-      },
+      { inputs: { model: 'gpt', system: 'Be short.', prompt: 'Rain?', tools: ['weather'] }, outputs: answered },
       {
         inputs: { messages: asked },
         outputs: {
@@ -80,11 +77,7 @@ test.each<Row>([
           usage_metadata,
         },
       },
-      {
-        inputs: { city: 'Cork' },
-        outputs: object,
-        extra: { metadata: { tool_call_id: 'call_1' } },
-      },
+      { inputs: { city: 'Cork' }, outputs: object, extra: { metadata: { tool_call_id: 'call_1' } } },
       {
         inputs: {
           messages: [

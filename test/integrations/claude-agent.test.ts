@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { wrapClaudeAgentSDK } from '#src/claude-agent.ts';
 import { fieldsOf } from '#src/payload/fields.ts';
 import { recordRuns } from '#src/testing.ts';
+import { forAllAsync } from '../support/campaign.ts';
 
 type Message = Readonly<Record<string, unknown>>;
 type Messages = Generator<Message>;
@@ -76,10 +77,7 @@ const picks = fc.array(fc.nat(), { minLength: 1, maxLength: 40 });
 const RESULT = { type: 'result', subtype: 'success', result: 'Done.', is_error: false };
 
 function queryOf(messages: Iterable<Message>): () => AsyncGenerator<Message> {
-  const sdk = {
-    query: () => Object.assign(from(messages), { interrupt: () => {} }),
-    tool: () => {},
-  };
+  const sdk = { query: () => Object.assign(from(messages), { interrupt: () => {} }), tool: () => {} };
   return wrapClaudeAgentSDK(sdk).query;
 }
 
@@ -98,25 +96,23 @@ function parentsOf({ runs }: ReturnType<typeof recordRuns>): Map<string, string 
 }
 
 it('records each message id once, below the tool of its subagent, in any order of concurrent tools', async () => {
-  await fc.assert(
-    fc.asyncProperty(turns, picks, async (given, order) => {
-      using recorder = recordRuns();
-      const writer = new Writer(order);
-      const written = [...writer.turns(given, null), RESULT];
-      const read: Message[] = [];
-      for await (const message of queryOf(written)()) read.push(message);
-      expect(read).toEqual(written);
-      const { runs } = recorder;
-      expect(runs).toHaveLength(1 + writer.parents.size);
-      expect(parentsOf(recorder)).toEqual(writer.parents);
-      const tokens = runs.flatMap(({ run_type, extra }) => {
-        const { response_id, usage_metadata } = fieldsOf(extra?.metadata);
-        return run_type === 'llm' ? [[response_id, fieldsOf(usage_metadata).input_tokens]] : [];
-      });
-      expect(new Map(tokens as [string, number][])).toEqual(writer.tokens);
-      expect(runs.filter(({ end_time, error }) => end_time === undefined || error !== undefined)).toEqual([]);
-    }),
-  );
+  await forAllAsync(100, [turns, picks], async (given, order) => {
+    using recorder = recordRuns();
+    const writer = new Writer(order);
+    const written = [...writer.turns(given, null), RESULT];
+    const read: Message[] = [];
+    for await (const message of queryOf(written)()) read.push(message);
+    expect(read).toEqual(written);
+    const { runs } = recorder;
+    expect(runs).toHaveLength(1 + writer.parents.size);
+    expect(parentsOf(recorder)).toEqual(writer.parents);
+    const tokens = runs.flatMap(({ run_type, extra }) => {
+      const { response_id, usage_metadata } = fieldsOf(extra?.metadata);
+      return run_type === 'llm' ? [[response_id, fieldsOf(usage_metadata).input_tokens]] : [];
+    });
+    expect(new Map(tokens as [string, number][])).toEqual(writer.tokens);
+    expect(runs.filter(({ end_time, error }) => end_time === undefined || error !== undefined)).toEqual([]);
+  });
 });
 
 it.each([
@@ -125,31 +121,29 @@ it.each([
   ['the query is interrupted', 'cancelled', undefined],
   ['the query ends', 'interrupted', 'Interrupted: the messages ended without a result'],
 ])('ends every run, wherever %s', async (how, reason, error) => {
-  await fc.assert(
-    fc.asyncProperty(turns, picks, fc.nat(), async (given, order, length) => {
-      using recorder = recordRuns();
-      const written = [...new Writer(order).turns(given, null)];
-      const cut = written.slice(0, 1 + (length % written.length));
-      const thrown = new Error('It broke.');
-      function* failing(): Messages {
-        yield* cut;
-        if (how === 'the query ends') return;
-        if (how !== 'the query is interrupted') throw thrown;
-        yield { type: 'result', subtype: 'error_during_execution', is_error: true, terminal_reason: 'aborted_tools' };
-      }
-      let seen = 0;
-      try {
-        for await (const _ of queryOf(failing())()) if (++seen === cut.length && how === 'the reader leaves') break;
-      } catch (caught) {
-        expect([caught, how]).toEqual([thrown, 'the query fails']);
-      }
-      const { runs } = recorder;
-      const [query] = runs.filter(({ parent_run_id }) => parent_run_id === undefined);
-      expect(query?.extra?.runspan_end_reason).toBe(reason);
-      expect(query?.error?.split('\n', 1)[0]).toBe(error);
-      expect(runs.filter(({ end_time }) => end_time === undefined)).toEqual([]);
-    }),
-  );
+  await forAllAsync(100, [turns, picks, fc.nat()], async (given, order, length) => {
+    using recorder = recordRuns();
+    const written = [...new Writer(order).turns(given, null)];
+    const cut = written.slice(0, 1 + (length % written.length));
+    const thrown = new Error('It broke.');
+    function* failing(): Messages {
+      yield* cut;
+      if (how === 'the query ends') return;
+      if (how !== 'the query is interrupted') throw thrown;
+      yield { type: 'result', subtype: 'error_during_execution', is_error: true, terminal_reason: 'aborted_tools' };
+    }
+    let seen = 0;
+    try {
+      for await (const _ of queryOf(failing())()) if (++seen === cut.length && how === 'the reader leaves') break;
+    } catch (caught) {
+      expect([caught, how]).toEqual([thrown, 'the query fails']);
+    }
+    const { runs } = recorder;
+    const [query] = runs.filter(({ parent_run_id }) => parent_run_id === undefined);
+    expect(query?.extra?.runspan_end_reason).toBe(reason);
+    expect(query?.error?.split('\n', 1)[0]).toBe(error);
+    expect(runs.filter(({ end_time }) => end_time === undefined)).toEqual([]);
+  });
 });
 
 it('keeps the object of the query and its methods, and reads no message ahead', async () => {

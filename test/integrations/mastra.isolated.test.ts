@@ -6,6 +6,7 @@ import { configure, traceable } from '#src/index.ts';
 import { RunspanBridge } from '#src/mastra.ts';
 import { recordRuns } from '#src/testing.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
+import { forAllAsync } from '../support/campaign.ts';
 import { tea, tracedClient } from './local-openai.ts';
 
 type Events = readonly (readonly [type: string, span: object])[];
@@ -43,26 +44,24 @@ test('the bridge has the options of all wrappers', async () => {
 
 test('the end of a generation ends no model call of another one', async () => {
   const generations = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,5}$/), { minLength: 2, maxLength: 4 });
-  await fc.assert(
-    fc.asyncProperty(generations, fc.boolean(), fc.infiniteStream(fc.nat(3)), async (names, isInAgent, picks) => {
-      using recorder = recordRuns();
-      const bridge = new RunspanBridge();
-      const send = ([type, exportedSpan]: Events[number]) => bridge.exportTracingEvent({ type, exportedSpan });
-      const agent = { id: 'agent', type: 'agent_run', name: "agent run: 'a'" };
-      if (isInAgent) await send(['span_started', agent]);
-      const queues = names.map((name) => [...generation(name, isInAgent ? 'agent' : undefined)]);
-      for (const pick of picks) {
-        const open = queues.filter(({ length }) => length > 0);
-        if (open.length === 0) break;
-        await send(open[pick % open.length]?.shift() as Events[number]);
-      }
-      if (isInAgent) await send(['span_ended', agent]);
+  await forAllAsync(100, [generations, fc.boolean(), fc.infiniteStream(fc.nat(3))], async (names, isInAgent, picks) => {
+    using recorder = recordRuns();
+    const bridge = new RunspanBridge();
+    const send = ([type, exportedSpan]: Events[number]) => bridge.exportTracingEvent({ type, exportedSpan });
+    const agent = { id: 'agent', type: 'agent_run', name: "agent run: 'a'" };
+    if (isInAgent) await send(['span_started', agent]);
+    const queues = names.map((name) => [...generation(name, isInAgent ? 'agent' : undefined)]);
+    for (const pick of picks) {
+      const open = queues.filter(({ length }) => length > 0);
+      if (open.length === 0) break;
+      await send(open[pick % open.length]?.shift() as Events[number]);
+    }
+    if (isInAgent) await send(['span_ended', agent]);
 
-      const calls = recorder.runs.filter(({ run_type }) => run_type === 'llm');
-      const ended = calls.map(({ outputs, error }) => `${outputs?.text} ${error}`);
-      expect(ended.sort()).toEqual(names.map((name) => `${name} undefined`).sort());
-    }),
-  );
+    const calls = recorder.runs.filter(({ run_type }) => run_type === 'llm');
+    const ended = calls.map(({ outputs, error }) => `${outputs?.text} ${error}`);
+    expect(ended.sort()).toEqual(names.map((name) => `${name} undefined`).sort());
+  });
 });
 
 test('a model call that is aborted after a tool of its agent has timed out is cancelled', async () => {
@@ -91,33 +90,31 @@ test('each span is one run below that of its parent, also after the end of the p
     times: fc.constantFrom(1, 2),
     endsAfter: fc.nat(9),
   });
-  await fc.assert(
-    fc.asyncProperty(fc.array(kind, { minLength: 1, maxLength: 9 }), async (kinds) => {
-      using recorder = recordRuns();
-      const { start, end } = makeBridge();
-      const spans = kinds.map(({ above }, at) => ({
-        id: `span ${at}`,
-        type: 'generic',
-        name: `${at}`,
-        ...(at > 0 && { parentSpanId: `span ${above % at}` }),
-      }));
-      const endsAt = kinds.map(({ hasStart, endsAfter }, at) => (hasStart ? at + endsAfter : at));
-      for (let at = 0; at <= Math.max(...endsAt); at++) {
-        const { hasStart, times = 1 } = kinds[at] ?? {};
-        for (let time = 0; hasStart && time < times; time++) await start(spans[at] as object);
-        for (const [index, span] of spans.entries()) {
-          for (let time = 0; endsAt[index] === at && time < (kinds[index]?.times ?? 1); time++) await end(span);
-        }
+  await forAllAsync(100, [fc.array(kind, { minLength: 1, maxLength: 9 })], async (kinds) => {
+    using recorder = recordRuns();
+    const { start, end } = makeBridge();
+    const spans = kinds.map(({ above }, at) => ({
+      id: `span ${at}`,
+      type: 'generic',
+      name: `${at}`,
+      ...(at > 0 && { parentSpanId: `span ${above % at}` }),
+    }));
+    const endsAt = kinds.map(({ hasStart, endsAfter }, at) => (hasStart ? at + endsAfter : at));
+    for (let at = 0; at <= Math.max(...endsAt); at++) {
+      const { hasStart, times = 1 } = kinds[at] ?? {};
+      for (let time = 0; hasStart && time < times; time++) await start(spans[at] as object);
+      for (const [index, span] of spans.entries()) {
+        for (let time = 0; endsAt[index] === at && time < (kinds[index]?.times ?? 1); time++) await end(span);
       }
+    }
 
-      const nameOf = new Map(recorder.runs.map(({ id, name }) => [id, name]));
-      const found = recorder.runs.map(({ name, parent_run_id = '', end_time }) => [
-        ...[name, nameOf.get(parent_run_id), end_time !== undefined],
-      ]);
-      const expected = kinds.map(({ above }, at) => [`${at}`, at > 0 ? `${above % at}` : undefined, true]);
-      expect(found.sort()).toEqual(expected.sort());
-    }),
-  );
+    const nameOf = new Map(recorder.runs.map(({ id, name }) => [id, name]));
+    const found = recorder.runs.map(({ name, parent_run_id = '', end_time }) => [
+      ...[name, nameOf.get(parent_run_id), end_time !== undefined],
+    ]);
+    const expected = kinds.map(({ above }, at) => [`${at}`, at > 0 ? `${above % at}` : undefined, true]);
+    expect(found.sort()).toEqual(expected.sort());
+  });
 });
 
 test('the contexts of the last 10,000 ended spans are kept', async () => {

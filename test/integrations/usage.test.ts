@@ -10,6 +10,7 @@ import { messageCall } from '#src/services/anthropic/calls.ts';
 import { openaiCalls } from '#src/services/openai/calls.ts';
 import { record } from '../instrument/recorder.ts';
 import { mapped } from '../otel/mapped.ts';
+import { forAll } from '../support/campaign.ts';
 
 const openai = (usage: object, service_tier?: string) =>
   openaiCalls.chat.read({ choices: [], usage, service_tier }).usage;
@@ -98,43 +99,39 @@ test.each<[string, Parameters<typeof everyUsage>, Parameters<typeof counts>]>([
 test('any usage adds up or says that it does not, invents no count, and is the same however it is recorded', () => {
   const tokens = fc.oneof(fc.nat(20), fc.nat(1_000_000));
   const nothing = fc.constant(undefined);
-  fc.assert(
-    fc.property(tokens, tokens, fc.oneof(nothing, tokens), tokens, tokens, (input, output, other, read, written) => {
-      for (const total of [other, input + output, input + output + read + written]) {
-        const { application, ...others } = everyUsage(input, output, total, read, written);
-        for (const usage of Object.values(others)) expect(usage).toEqual(application);
-        const usage = application as Required<UsageMetadata>;
-        const isSum = usage.input_tokens + usage.output_tokens === usage.total_tokens;
-        expect('usage_check' in metadataOfUsage(usage)).toBe(!isSum);
-        if (!isSum) expect(usage).toMatchObject(counts(input, output, total));
-        expect([input, input + read + written]).toContain(usage.input_tokens);
-        expect(usage.output_tokens).toBe(output);
-        expect(usage.input_token_details).toEqual({ cache_read: read, cache_creation: written });
-      }
-    }),
-  );
+  forAll(100, [tokens, tokens, fc.oneof(nothing, tokens), tokens, tokens], (input, output, other, read, written) => {
+    for (const total of [other, input + output, input + output + read + written]) {
+      const { application, ...others } = everyUsage(input, output, total, read, written);
+      for (const usage of Object.values(others)) expect(usage).toEqual(application);
+      const usage = application as Required<UsageMetadata>;
+      const isSum = usage.input_tokens + usage.output_tokens === usage.total_tokens;
+      expect('usage_check' in metadataOfUsage(usage)).toBe(!isSum);
+      if (!isSum) expect(usage).toMatchObject(counts(input, output, total));
+      expect([input, input + read + written]).toContain(usage.input_tokens);
+      expect(usage.output_tokens).toBe(output);
+      expect(usage.input_token_details).toEqual({ cache_read: read, cache_creation: written });
+    }
+  });
 });
 
 test('the running totals of a stream never shrink, and an empty text replaces none', () => {
   const usage = fc.record({ input_tokens: fc.nat(9), output_tokens: fc.nat(9) }, { requiredKeys: [] });
-  fc.assert(
-    fc.property(fc.array(usage, { minLength: 1 }), (usages) => {
-      const fold = messageCall.fold?.();
-      fold?.add(
-        { type: 'message_start', message: { content: [], usage: { ...usages[0], service_tier: 'priority' } } },
-        false,
-      );
-      for (const later of [...usages, { service_tier: '' }])
-        fold?.add({ type: 'message_delta', delta: {}, usage: later }, false);
-      const most = (key: 'input_tokens' | 'output_tokens') => {
-        const known = usages.map((one) => one[key]).filter((count) => count !== undefined);
-        return known.length === 0 ? undefined : Math.max(...known);
-      };
-      const { usage: { input_tokens, output_tokens } = {}, outputs } = messageCall.read(fold?.result());
-      expect(outputs.usage).toMatchObject({ service_tier: 'priority' });
-      expect([input_tokens, output_tokens]).toEqual([most('input_tokens'), most('output_tokens')]);
-    }),
-  );
+  forAll(100, [fc.array(usage, { minLength: 1 })], (usages) => {
+    const fold = messageCall.fold?.();
+    fold?.add(
+      { type: 'message_start', message: { content: [], usage: { ...usages[0], service_tier: 'priority' } } },
+      false,
+    );
+    for (const later of [...usages, { service_tier: '' }])
+      fold?.add({ type: 'message_delta', delta: {}, usage: later }, false);
+    const most = (key: 'input_tokens' | 'output_tokens') => {
+      const known = usages.map((one) => one[key]).filter((count) => count !== undefined);
+      return known.length === 0 ? undefined : Math.max(...known);
+    };
+    const { usage: { input_tokens, output_tokens } = {}, outputs } = messageCall.read(fold?.result());
+    expect(outputs.usage).toMatchObject({ service_tier: 'priority' });
+    expect([input_tokens, output_tokens]).toEqual([most('input_tokens'), most('output_tokens')]);
+  });
 });
 
 const alone = { input_tokens: 3, total_cost: 0.5 };

@@ -19,12 +19,8 @@ export const SHOW_ALL: SpanCapture = {
 const ids = { traceId: '5b8efff798038103d269b633813fc60c', spanId: 'eee19b7ec3c1b174' };
 
 const KINDS: ReadonlySet<string> = new Set([
-  'ai.operationId',
-  'gen_ai.operation.name',
-  'langfuse.observation.type',
-  'mcp.method.name',
-  'openinference.span.kind',
-  'traceloop.span.kind',
+  ...['ai.operationId', 'gen_ai.operation.name', 'mcp.method.name'],
+  ...['langfuse.observation.type', 'openinference.span.kind', 'traceloop.span.kind'],
 ]);
 
 export type Mapped = ReturnType<typeof mapped>;

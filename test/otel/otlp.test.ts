@@ -8,7 +8,7 @@ import { finishedRun } from '#src/receiver/ingest/finished-run.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { type RunRecorder, recordRuns } from '#src/testing.ts';
 import { bareSpan } from '../support/bare-span.ts';
-import { cases } from '../support/campaign.ts';
+import { forAllAsync } from '../support/campaign.ts';
 import { inSpan, nest, setUp } from './set-up.ts';
 
 const ROOT = '0193b3a0-1111-7000-8000-000000000001';
@@ -66,19 +66,16 @@ describe('the ids of a span', () => {
 
   test('form one tree, however spans and functions are nested', async () => {
     const names = fc.array(fc.constantFrom('span', 'run'), { minLength: 1, maxLength: 6 });
-    await fc.assert(
-      fc.asyncProperty(names, names, async (outer, inner) => {
-        const { tracer, recorder, stop } = setUp();
-        await nest(tracer, outer.join(' > '), async () => {
-          await nest(tracer, inner.join(' > '));
-          await nest(tracer, [...inner].reverse().join(' > '));
-        });
-        expect(recorder.runs).toHaveLength(outer.length + 2 * inner.length);
-        expectTree(recorder);
-        await stop();
-      }),
-      { numRuns: cases(40) },
-    );
+    await forAllAsync(40, [names, names], async (outer, inner) => {
+      const { tracer, recorder, stop } = setUp();
+      await nest(tracer, outer.join(' > '), async () => {
+        await nest(tracer, inner.join(' > '));
+        await nest(tracer, [...inner].reverse().join(' > '));
+      });
+      expect(recorder.runs).toHaveLength(outer.length + 2 * inner.length);
+      expectTree(recorder);
+      await stop();
+    });
   });
 
   test('are those of OpenTelemetry from the first span on', async () => {
@@ -110,21 +107,18 @@ describe('the ids of a span', () => {
 
   test('form one tree over several processes', async () => {
     const names = fc.array(fc.constantFrom('span', 'run'), { minLength: 1, maxLength: 4 });
-    await fc.assert(
-      fc.asyncProperty(names, names, async (caller, handler) => {
-        const { tracer, recorder, stop } = setUp();
-        let headers = {};
-        await nest(tracer, caller.join(' > '), async () => {
-          headers = toHeaders();
-        });
-        const remote = fromHeaders(headers);
-        await withRun(remote as NonNullable<typeof remote>, () => nest(tracer, handler.join(' > ')));
-        expect(recorder.runs).toHaveLength(caller.length + handler.length);
-        expectTree(recorder);
-        await stop();
-      }),
-      { numRuns: cases(40) },
-    );
+    await forAllAsync(40, [names, names], async (caller, handler) => {
+      const { tracer, recorder, stop } = setUp();
+      let headers = {};
+      await nest(tracer, caller.join(' > '), async () => {
+        headers = toHeaders();
+      });
+      const remote = fromHeaders(headers);
+      await withRun(remote as NonNullable<typeof remote>, () => nest(tracer, handler.join(' > ')));
+      expect(recorder.runs).toHaveLength(caller.length + handler.length);
+      expectTree(recorder);
+      await stop();
+    });
   });
 });
 

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/index.ts';
 import { RunSpanProcessor, type RunSpanProcessorOptions } from '#src/otel.ts';
 import { recordRuns } from '#src/testing.ts';
+import { forAll } from '../support/campaign.ts';
 import { environmentOf } from '../support/environment.ts';
 import { logLines } from '../support/log-lines.ts';
 import { setUp } from './set-up.ts';
@@ -45,21 +46,19 @@ test('the metadata has the attributes that `resource` names, and no others', () 
   const word = fc.constantFrom('a', 'b', 'host', 'k8s');
   const name = fc.array(word, { minLength: 1, maxLength: 3 }).map((words) => words.join('.'));
   const pattern = fc.tuple(name, fc.boolean()).map(([text, isPrefix]) => (isPrefix ? `${text}.*` : text));
-  fc.assert(
-    fc.property(
-      fc.array(fc.dictionary(name, fc.string({ minLength: 1 })), { minLength: 1, maxLength: 3 }),
-      fc.array(pattern),
-      (resources, names) => {
-        const expected = resources.map((attributes) =>
-          Object.fromEntries(
-            Object.entries(attributes).filter(([key]) =>
-              names.some((one) => key === one || (one.endsWith('.*') && key.startsWith(one.slice(0, -1)))),
-            ),
+  forAll(
+    100,
+    [fc.array(fc.dictionary(name, fc.string({ minLength: 1 })), { minLength: 1, maxLength: 3 }), fc.array(pattern)],
+    (resources, names) => {
+      const expected = resources.map((attributes) =>
+        Object.fromEntries(
+          Object.entries(attributes).filter(([key]) =>
+            names.some((one) => key === one || (one.endsWith('.*') && key.startsWith(one.slice(0, -1)))),
           ),
-        );
-        expect(metadataOf(resources, { resource: names })).toEqual(expected.flatMap((one) => [one, one]));
-      },
-    ),
+        ),
+      );
+      expect(metadataOf(resources, { resource: names })).toEqual(expected.flatMap((one) => [one, one]));
+    },
   );
 });
 

@@ -74,11 +74,7 @@ test.each<[string, Failure, string | undefined]>([
   ['an exception of the type AbortError', { events: [exception('gone', 'AbortError')] }, 'cancelled'],
   ['a DOMException', { events: [exception('gone', '20', 'AbortError: gone\n    at a (b.js:1:2)')] }, 'cancelled'],
   ['a timeout', { events: [exception('late', '23', 'TimeoutError: late\n    at a (b.js:1:2)')] }, undefined],
-  [
-    'an abort by a timeout',
-    { attributes: { [TYPE]: 'AbortError' }, events: [exception('late', 'TimeoutError')] },
-    undefined,
-  ],
+  ['a late abort', { attributes: { [TYPE]: 'AbortError' }, events: [exception('late', 'TimeoutError')] }, undefined],
   ['the message of an abort', { message: 'Error: gone', events: [exception('gone', 'AbortError')] }, 'cancelled'],
   ['an abort before its failure', { message: 'no quota', events: [exception('gone', 'AbortError')] }, undefined],
   ['a message about an abort', { message: 'AbortError: gone', events: [exception('gone', 'Error')] }, undefined],

@@ -10,8 +10,9 @@ export interface Notes {
   readonly omitted?: Readonly<Record<string, readonly string[]>>;
 }
 
-const samples = (attribute: string, ...values: readonly string[]): Attributes[] =>
-  values.map((value) => ({ [attribute]: value }));
+/** Returns a span for each value, which are separated by white space. */
+const samples = (attribute: string, values: string): Attributes[] =>
+  values.split(/\s+/).map((value) => ({ [attribute]: value }));
 
 const NO_FIELD = 'runs have no matching field';
 const CONNECTION = 'describes the connection, which many runs share';
@@ -20,30 +21,18 @@ const VERDICTS = 'become feedback in the receiver';
 
 /** By the name of the vocabulary. */
 export const notes: Readonly<Record<string, Notes>> = {
-  runspan: {
-    title: 'runspan',
-    kinds: samples('runspan.run_type', 'parser'),
-  },
+  runspan: { title: 'runspan', kinds: samples('runspan.run_type', 'parser') },
   langsmith: {
     title: 'LangSmith',
     specification: 'https://docs.smith.langchain.com/observability/how_to_guides/trace_with_opentelemetry',
-    kinds: samples('langsmith.span.kind', 'LLM', 'chain', 'tool', 'retriever', 'embedding', 'prompt', 'parser'),
+    kinds: samples('langsmith.span.kind', 'LLM chain tool retriever embedding prompt parser'),
   },
   openinference: {
     title: 'OpenInference',
     specification: 'https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md',
     kinds: samples(
       'openinference.span.kind',
-      'LLM',
-      'EMBEDDING',
-      'RETRIEVER',
-      'RERANKER',
-      'TOOL',
-      'PROMPT',
-      'CHAIN',
-      'AGENT',
-      'GUARDRAIL',
-      'EVALUATOR',
+      'LLM EMBEDDING RETRIEVER RERANKER TOOL PROMPT CHAIN AGENT GUARDRAIL EVALUATOR',
     ),
     omitted: {
       'distinguishes guardrails and evaluators from other chains': ['openinference.span.kind'],
@@ -66,18 +55,8 @@ export const notes: Readonly<Record<string, Notes>> = {
     kinds: [
       ...samples(
         'gen_ai.operation.name',
-        'chat',
-        'generate_content',
-        'text_completion',
-        'embeddings',
-        'retrieval',
-        'execute_tool',
-        'create_agent',
-        'invoke_agent',
-        'invoke_workflow',
-        'plan',
-        'search_memory',
-        'upsert_memory',
+        `chat generate_content text_completion embeddings retrieval execute_tool
+        create_agent invoke_agent invoke_workflow plan search_memory upsert_memory`,
       ),
       { 'gen_ai.operation.name': 'invoke_workflow', 'gen_ai.workflow.name': 'report' },
     ],
@@ -107,13 +86,8 @@ export const notes: Readonly<Record<string, Notes>> = {
     specification: 'https://ai-sdk.dev/docs/ai-sdk-core/telemetry',
     kinds: samples(
       'ai.operationId',
-      'ai.generateText',
-      'ai.generateText.doGenerate',
-      'ai.streamText.doStream',
-      'ai.toolCall',
-      'ai.embed',
-      'ai.embed.doEmbed',
-      'ai.rerank.doRerank',
+      `ai.generateText ai.generateText.doGenerate ai.streamText.doStream
+        ai.toolCall ai.embed ai.embed.doEmbed ai.rerank.doRerank`,
     ),
   },
   mastra: {
@@ -124,9 +98,7 @@ export const notes: Readonly<Record<string, Notes>> = {
   adk: {
     title: 'Google ADK',
     specification: 'https://google.github.io/adk-docs/',
-    omitted: {
-      [NO_FIELD]: ['gcp.vertex.agent.event_id', 'gcp.vertex.agent.invocation_id'],
-    },
+    omitted: { [NO_FIELD]: ['gcp.vertex.agent.event_id', 'gcp.vertex.agent.invocation_id'] },
   },
   pydantic_ai: { title: 'pydantic-ai', specification: 'https://ai.pydantic.dev/logfire/' },
   strands: { title: 'Strands', specification: 'https://strandsagents.com/' },
@@ -147,17 +119,17 @@ export const notes: Readonly<Record<string, Notes>> = {
   traceloop: {
     title: 'Traceloop',
     specification: 'https://github.com/traceloop/openllmetry-js/tree/main/packages/ai-semantic-conventions',
-    kinds: samples('traceloop.span.kind', 'workflow', 'task', 'agent', 'tool'),
+    kinds: samples('traceloop.span.kind', 'workflow task agent tool'),
   },
   langfuse: {
     title: 'Langfuse',
     specification: 'https://langfuse.com/integrations/native/opentelemetry',
-    kinds: samples('langfuse.observation.type', 'generation', 'tool', 'retriever', 'embedding', 'agent', 'span'),
+    kinds: samples('langfuse.observation.type', 'generation tool retriever embedding agent span'),
   },
   mcp: {
     title: 'MCP',
     specification: 'https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md',
-    kinds: samples('mcp.method.name', 'tools/call', 'tools/list', 'resources/read', 'prompts/get', 'initialize'),
+    kinds: samples('mcp.method.name', 'tools/call tools/list resources/read prompts/get initialize'),
     omitted: {
       [NO_FIELD]: ['mcp.method.name', 'jsonrpc.request.id'],
       [CONNECTION]: ['mcp.protocol.version', 'jsonrpc.protocol.version'],

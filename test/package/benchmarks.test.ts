@@ -150,10 +150,7 @@ function nodeWith(otlpUs: number, toOtlp = 20 / otlpUs): NodeResults {
   const row = (name: string, us: number): object => {
     const figures = ['cpuUsPerRun', 'turnP50Us', 'turnP99Us', 'loopDelayP99Ms', 'loopDelayMaxMs', 'peakRssMiB'];
     const figure = { median: us, min: us, max: us, toOtlp: name === 'otlp-json' ? 1 : toOtlp };
-    return {
-      name,
-      ...Object.fromEntries([...figures, 'runs', 'bytesPerRun'].map((key) => [key, figure])),
-    };
+    return { name, ...Object.fromEntries([...figures, 'runs', 'bytesPerRun'].map((key) => [key, figure])) };
   };
   const drivers = [row('traceable', 20), row('otlp-json', otlpUs)];
   const [node] = Object.values(compactResults([measured('v24.1.0', 'agent', { drivers })], ['agent']));

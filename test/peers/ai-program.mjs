@@ -110,9 +110,5 @@ recorder.clear();
 const wrapped = await callAll(wrapAISDK(ai));
 await new Promise((resolve) => setImmediate(resolve));
 process.stdout.write(
-  JSON.stringify({
-    bare: [...bare, unhandledBare],
-    wrapped: [...wrapped, unhandled],
-    runs: recorder.runs,
-  }),
+  JSON.stringify({ bare: [...bare, unhandledBare], wrapped: [...wrapped, unhandled], runs: recorder.runs }),
 );

@@ -155,12 +155,7 @@ function metadataOf({ extra }: RunRecord): object {
 }
 
 const ABOUT = { user_id: 'ann', userId: 'ann', thread_id: 'thread-1', sessionId: 'thread-1', tier: 'gold' };
-const MODEL = {
-  ls_provider: 'openai',
-  ls_model_name: 'gpt',
-  ls_temperature: 0.5,
-  ls_max_tokens: 100,
-};
+const MODEL = { ls_provider: 'openai', ls_model_name: 'gpt', ls_temperature: 0.5, ls_max_tokens: 100 };
 const SETTINGS = { model: 'gpt', temperature: 0.5, max_tokens: 100 };
 const ANSWERED = {
   ls_model_type: 'chat',

@@ -62,9 +62,7 @@ const runRecord = fc
     ),
     events: fc.array(
       fc.record({ name: text, time: time.map(isoTimestamp), kwargs: fc.dictionary(key, fc.jsonValue()) }),
-      {
-        maxLength: 3,
-      },
+      { maxLength: 3 },
     ),
   })
   .map(({ id, parent, startUs, durationUs, metadata, otel, ...fields }) => ({

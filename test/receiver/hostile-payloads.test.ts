@@ -5,7 +5,7 @@ import { DEFAULT_SCOPE, MemoryStore, parsedQuery } from '#src/receiver.ts';
 import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
 import { ANSWER } from '../exchanges/exchange.ts';
 import { formats } from '../exchanges/table.ts';
-import { cases } from '../support/campaign.ts';
+import { forAllAsync } from '../support/campaign.ts';
 import { post } from './conformance/support.ts';
 
 const results = [{ type: 'tool_result', tool_use_id: 'a', content: { type: 'error-text', value: 'no' } }];
@@ -55,16 +55,13 @@ test('the first of 60,000 results without ids belong to the first calls with the
 });
 
 test('a run is stored and listed, whatever its payloads contain', async () => {
-  await fc.assert(
-    fc.asyncProperty(payloads, payloads, async (inputs, outputs) => {
-      const store = new MemoryStore();
-      await store.apply(DEFAULT_SCOPE, [post(1, { run_type: 'llm', inputs, outputs }), post(2)]);
-      const { items } = await store.list(DEFAULT_SCOPE, parsedQuery({}));
-      expect(items).toHaveLength(2);
-      for (const payload of [inputs, outputs]) {
-        expect(() => [messagesOfInputs(payload), messagesOfOutputs(payload)]).not.toThrow();
-      }
-    }),
-    { numRuns: cases(1_500) },
-  );
+  await forAllAsync(1_500, [payloads, payloads], async (inputs, outputs) => {
+    const store = new MemoryStore();
+    await store.apply(DEFAULT_SCOPE, [post(1, { run_type: 'llm', inputs, outputs }), post(2)]);
+    const { items } = await store.list(DEFAULT_SCOPE, parsedQuery({}));
+    expect(items).toHaveLength(2);
+    for (const payload of [inputs, outputs]) {
+      expect(() => [messagesOfInputs(payload), messagesOfOutputs(payload)]).not.toThrow();
+    }
+  });
 });

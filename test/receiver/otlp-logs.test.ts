@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import type { Receiver, StoredRun } from '#src/receiver.ts';
+import { forAllAsync } from '../support/campaign.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 import { startService } from './service.ts';
 import { refusal, sendJson, start } from './wire.ts';
@@ -121,24 +122,22 @@ test('an evaluation with any fields harms no other, and has a time', async () =>
     { key: fc.string(), created_at: fc.oneof(fc.jsonValue(), valid), modified_at: fc.oneof(fc.jsonValue(), valid) },
     { requiredKeys: ['key'] },
   );
-  await fc.assert(
-    fc.asyncProperty(fc.array(given, { maxLength: 4 }), async (all) => {
-      const receiver = await start();
-      const records = all.map((own) => logOf('any', { given: { 'runspan.feedback': JSON.stringify(own) } }));
-      const named = records.map((record) => ({ ...record, eventName: 'gen_ai.evaluation.result' }));
-      expect((await sendLogs(receiver, ...named, evaluation(0.5))).status).toBe(200);
-      for (const _ of [1, 2]) expect((await sendSpans(receiver, spanOf())).status).toBe(200);
-      const { id } = await runOf(receiver);
-      const feedback = (await (await request(`${receiver.url}/feedback?run=${id}`)).body.json()) as {
-        key: string;
-        created_at: string;
-      }[];
-      expect(feedback.map(({ key }) => key)).toContain('helpful');
-      for (const { created_at } of feedback) expect(created_at).toMatch(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{6}Z$/);
-      expect((await request(`${receiver.url}/query/export?format=otlp`)).statusCode).toBe(200);
-      await receiver.close();
-    }),
-  );
+  await forAllAsync(100, [fc.array(given, { maxLength: 4 })], async (all) => {
+    const receiver = await start();
+    const records = all.map((own) => logOf('any', { given: { 'runspan.feedback': JSON.stringify(own) } }));
+    const named = records.map((record) => ({ ...record, eventName: 'gen_ai.evaluation.result' }));
+    expect((await sendLogs(receiver, ...named, evaluation(0.5))).status).toBe(200);
+    for (const _ of [1, 2]) expect((await sendSpans(receiver, spanOf())).status).toBe(200);
+    const { id } = await runOf(receiver);
+    const feedback = (await (await request(`${receiver.url}/feedback?run=${id}`)).body.json()) as {
+      key: string;
+      created_at: string;
+    }[];
+    expect(feedback.map(({ key }) => key)).toContain('helpful');
+    for (const { created_at } of feedback) expect(created_at).toMatch(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{6}Z$/);
+    expect((await request(`${receiver.url}/query/export?format=otlp`)).statusCode).toBe(200);
+    await receiver.close();
+  });
 });
 
 test('a request has at most 10,000 log records of spans', async () => {

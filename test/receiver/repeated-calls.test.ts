@@ -6,7 +6,7 @@ import {
   comparedCalls,
   repeatedCallsIn,
 } from '#src/receiver/domain/trace/repeated-calls.ts';
-import { cases } from '../support/campaign.ts';
+import { forAll } from '../support/campaign.ts';
 
 const MARKS = {
   '<': 'parentId',
@@ -109,12 +109,9 @@ test('each of 200 concurrent calls that two sources record keeps its partner, in
     return fc.shuffledSubarray(runs, { minLength: runs.length });
   });
   const expected = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`o${at}`, `i${at}`]));
-  fc.assert(
-    fc.property(trace, (runs) => {
-      expect(Object.fromEntries(sameCalls(runs))).toEqual(expected);
-    }),
-    { numRuns: cases(20) },
-  );
+  forAll(20, [trace], (runs) => {
+    expect(Object.fromEntries(sameCalls(runs))).toEqual(expected);
+  });
 });
 
 const many = (count: number, text: (at: number) => string): ComparedRun[] =>

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SharedLimit } from '#src/receiver/domain/shared-limit.ts';
 import '../support/seeded.ts';
+import { forAll } from '../support/campaign.ts';
 
 const MAX = 10;
 
@@ -22,50 +23,46 @@ const steps = fc.array(
 );
 
 test('a tenant gets all that is free, or at most half while another uses some or was refused in the last minute', () => {
-  fc.assert(
-    fc.property(steps, (all) => {
-      let nowMs = 0;
-      const limit = new SharedLimit(MAX, () => nowMs);
-      const used = new Map<string, number>();
-      const refusals: { tenant: string; ms: number }[] = [];
-      for (const { tenant, amount, afterMs, isRelease } of all) {
-        nowMs += afterMs;
-        const own = used.get(tenant) ?? 0;
-        const total = [...used.values()].reduce((sum, one) => sum + one, 0);
-        if (isRelease) {
-          limit.add(tenant, -Math.min(own, amount));
-          used.set(tenant, own - Math.min(own, amount));
-          continue;
-        }
-        const recent = refusals.filter(({ ms }) => nowMs - ms < 60_000).map((one) => one.tenant);
-        const wanting = [...recent, ...[...used].flatMap(([name, some]) => (some > 0 ? name : []))];
-        const isWanted = wanting.some((name) => name !== tenant && name !== '');
-        const isAdmitted = total + amount <= MAX && (own === 0 || !isWanted || own + amount <= MAX / 2);
-        expect(limit.take(tenant, amount)).toBe(isAdmitted);
-        if (isAdmitted) used.set(tenant, own + amount);
-        else refusals.push({ tenant, ms: nowMs });
-        expect(limit.usedBy(tenant)).toBe(used.get(tenant) ?? 0);
+  forAll(100, [steps], (all) => {
+    let nowMs = 0;
+    const limit = new SharedLimit(MAX, () => nowMs);
+    const used = new Map<string, number>();
+    const refusals: { tenant: string; ms: number }[] = [];
+    for (const { tenant, amount, afterMs, isRelease } of all) {
+      nowMs += afterMs;
+      const own = used.get(tenant) ?? 0;
+      const total = [...used.values()].reduce((sum, one) => sum + one, 0);
+      if (isRelease) {
+        limit.add(tenant, -Math.min(own, amount));
+        used.set(tenant, own - Math.min(own, amount));
+        continue;
       }
-    }),
-  );
+      const recent = refusals.filter(({ ms }) => nowMs - ms < 60_000).map((one) => one.tenant);
+      const wanting = [...recent, ...[...used].flatMap(([name, some]) => (some > 0 ? name : []))];
+      const isWanted = wanting.some((name) => name !== tenant && name !== '');
+      const isAdmitted = total + amount <= MAX && (own === 0 || !isWanted || own + amount <= MAX / 2);
+      expect(limit.take(tenant, amount)).toBe(isAdmitted);
+      if (isAdmitted) used.set(tenant, own + amount);
+      else refusals.push({ tenant, ms: nowMs });
+      expect(limit.usedBy(tenant)).toBe(used.get(tenant) ?? 0);
+    }
+  });
 });
 
 test('a tenant that was refused gets half once the tenant that has everything has released it and taken it again', () => {
-  fc.assert(
-    fc.property(fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: MAX }), (sizes) => {
-      const limit = new SharedLimit(MAX);
-      const held = sizes.filter((size) => limit.take('acme', size));
-      while (limit.take('acme', 1)) held.push(1);
-      expect(limit.usedBy('acme')).toBe(MAX);
-      expect(limit.take('bolt', 1)).toBe(false);
-      for (const size of held) {
-        limit.add('acme', -size);
-        limit.take('acme', size);
-        while (limit.take('bolt', 1)) {}
-      }
-      expect(limit.usedBy('bolt')).toBe(MAX / 2);
-    }),
-  );
+  forAll(100, [fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: MAX })], (sizes) => {
+    const limit = new SharedLimit(MAX);
+    const held = sizes.filter((size) => limit.take('acme', size));
+    while (limit.take('acme', 1)) held.push(1);
+    expect(limit.usedBy('acme')).toBe(MAX);
+    expect(limit.take('bolt', 1)).toBe(false);
+    for (const size of held) {
+      limit.add('acme', -size);
+      limit.take('acme', size);
+      while (limit.take('bolt', 1)) {}
+    }
+    expect(limit.usedBy('bolt')).toBe(MAX / 2);
+  });
 });
 
 test("half is rounded up, and a tenant's only request may use more", () => {

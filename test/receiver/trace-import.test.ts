@@ -6,6 +6,7 @@ import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { ExportReader } from '#src/receiver/api/export/export-reader.ts';
 import type { Receiver } from '#src/receiver.ts';
+import { forAll } from '../support/campaign.ts';
 import { CHILD, END, makeChild, makeRun, part, ROOT, START, sendJson, sendParts, start } from './wire.ts';
 
 test('an export is divided into the same entries however it is cut into chunks', () => {
@@ -16,24 +17,22 @@ test('an export is divided into the same entries however it is cut into chunks',
     feedback: fc.array(fc.jsonValue()),
     runs: fc.array(fc.jsonValue()),
   });
-  fc.assert(
-    fc.property(json, fc.array(fc.nat(200), { maxLength: 20 }), fc.constantFrom(0, 1), (value, cuts, indent) => {
-      const bytes = Buffer.from(JSON.stringify(value, undefined, indent));
-      const reader = new ExportReader();
-      const read: Record<string, unknown> = {};
-      for (const list of ['feedback', 'runs']) read[list] = [];
-      const places = [0, ...cuts.map((cut) => Math.min(cut, bytes.length)).sort((a, b) => a - b), bytes.length];
-      for (const [at, place] of places.slice(1).entries()) {
-        for (const { key, bytes: part, index } of reader.write(bytes.subarray(places[at], place))) {
-          const parsed: unknown = JSON.parse(part.toString());
-          if (index === undefined) read[key] = parsed;
-          else (read[key] as unknown[])[index] = parsed;
-        }
+  forAll(100, [json, fc.array(fc.nat(200), { maxLength: 20 }), fc.constantFrom(0, 1)], (value, cuts, indent) => {
+    const bytes = Buffer.from(JSON.stringify(value, undefined, indent));
+    const reader = new ExportReader();
+    const read: Record<string, unknown> = {};
+    for (const list of ['feedback', 'runs']) read[list] = [];
+    const places = [0, ...cuts.map((cut) => Math.min(cut, bytes.length)).sort((a, b) => a - b), bytes.length];
+    for (const [at, place] of places.slice(1).entries()) {
+      for (const { key, bytes: part, index } of reader.write(bytes.subarray(places[at], place))) {
+        const parsed: unknown = JSON.parse(part.toString());
+        if (index === undefined) read[key] = parsed;
+        else (read[key] as unknown[])[index] = parsed;
       }
-      reader.end();
-      expect(read).toEqual(JSON.parse(bytes.toString()));
-    }),
-  );
+    }
+    reader.end();
+    expect(read).toEqual(JSON.parse(bytes.toString()));
+  });
 });
 
 const MB = 1_000_000;

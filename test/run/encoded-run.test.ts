@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { version } from '#src/base/version.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '#src/run/encoded-run.ts';
 import { startRun } from '#src/run/start-run.ts';
-import { cases } from '../support/campaign.ts';
+import { forAll } from '../support/campaign.ts';
 import { codePoint } from '../support/code-point.ts';
 import { makeRun } from '../support/encoded-run.ts';
 import { makeSink } from './memory-sink.ts';
@@ -33,17 +33,14 @@ describe('the main part', () => {
       endReason: fc.constantFrom(undefined, 'cancelled', 'interrupted', 'incomplete'),
       referenceExampleId: fc.option(fc.uuid(), { nil: undefined }),
     });
-    fc.assert(
-      fc.property(fields, fc.boolean(), (given, isRoot) => {
-        const run = makeRun(given as Partial<EncodedRun>, isRoot ? undefined : makeRun());
-        const parsed = parseMainJson(mainJson(run, true)) as EncodedRun;
-        expect({ ...parsed, metadata: [...(parsed.metadata ?? [])].sort() }).toEqual({
-          ...run,
-          metadata: [...(run.metadata ?? [])].sort(),
-        });
-      }),
-      { numRuns: cases(200) },
-    );
+    forAll(200, [fields, fc.boolean()], (given, isRoot) => {
+      const run = makeRun(given as Partial<EncodedRun>, isRoot ? undefined : makeRun());
+      const parsed = parseMainJson(mainJson(run, true)) as EncodedRun;
+      expect({ ...parsed, metadata: [...(parsed.metadata ?? [])].sort() }).toEqual({
+        ...run,
+        metadata: [...(run.metadata ?? [])].sort(),
+      });
+    });
   });
 
   test.each([

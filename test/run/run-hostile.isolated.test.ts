@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Run } from '#src/run/run.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
 import { anything } from '../base/hostile.ts';
-import { cases } from '../support/campaign.ts';
+import { forAll } from '../support/campaign.ts';
 import { logLines } from '../support/log-lines.ts';
 import { makeRun, makeSink } from './memory-sink.ts';
 
@@ -18,53 +18,44 @@ const make = (makers: Record<string, (() => unknown) | undefined>): Record<strin
 test('`startRun` throws with no options, and records JSON', () => {
   logLines();
   const exporter = makeSink();
-  fc.assert(
-    fc.property(objectOf(keys), (options) => {
-      startRun({ ...make(options), exporter } as never).end();
-      expect(() => exporter.records()).not.toThrow();
-      exporter.started.length = 0;
-    }),
-    { numRuns: cases(400) },
-  );
+  forAll(400, [objectOf(keys)], (options) => {
+    startRun({ ...make(options), exporter } as never).end();
+    expect(() => exporter.records()).not.toThrow();
+    exporter.started.length = 0;
+  });
 });
 
 test('no value instead of the options, the exporter or the run causes an error', () => {
   logLines();
-  fc.assert(
-    fc.property(anything, (maker) => {
-      expect(startRun(maker() as never).isOpen).toBe(false);
-      expect(startRun({ name: 'x', exporter: maker() as never }).isOpen).toBe(false);
-      expect(withRun(maker() as never, () => 7)).toBe(7);
-    }),
-    { numRuns: cases(400) },
-  );
+  forAll(400, [anything], (maker) => {
+    expect(startRun(maker() as never).isOpen).toBe(false);
+    expect(startRun({ name: 'x', exporter: maker() as never }).isOpen).toBe(false);
+    expect(withRun(maker() as never, () => 7)).toBe(7);
+  });
 });
 
 test('no method of a run throws with any argument, and records are JSON', () => {
   logLines();
   const exporter = makeSink();
   const calls = fc.tuple(objectOf(changes), anything, anything, anything);
-  fc.assert(
-    fc.property(calls, ([changed, first, second, third]) => {
-      const run = startRun({ name: 'x', exporter });
-      run.set(make(changed) as never);
-      run.set(first() as never);
-      run.event(first() as never, second() as never);
-      run.attach(first() as never, second() as never, third() as never);
-      run.attach('a', second() as never, 'image/png');
-      run.child(first() as never).fail(second());
-      run.end(third());
-      for (const record of exporter.records()) {
-        expect(record.inputs).toBeTypeOf('object');
-        for (const payload of [record.inputs, record.outputs ?? {}]) expect(Array.isArray(payload)).toBe(false);
-        for (const text of [record.name, record.run_type, record.session_name, ...(record.tags ?? [])]) {
-          expect(text).toBeTypeOf('string');
-        }
+  forAll(400, [calls], ([changed, first, second, third]) => {
+    const run = startRun({ name: 'x', exporter });
+    run.set(make(changed) as never);
+    run.set(first() as never);
+    run.event(first() as never, second() as never);
+    run.attach(first() as never, second() as never, third() as never);
+    run.attach('a', second() as never, 'image/png');
+    run.child(first() as never).fail(second());
+    run.end(third());
+    for (const record of exporter.records()) {
+      expect(record.inputs).toBeTypeOf('object');
+      for (const payload of [record.inputs, record.outputs ?? {}]) expect(Array.isArray(payload)).toBe(false);
+      for (const text of [record.name, record.run_type, record.session_name, ...(record.tags ?? [])]) {
+        expect(text).toBeTypeOf('string');
       }
-      exporter.started.length = 0;
-    }),
-    { numRuns: cases(400) },
-  );
+    }
+    exporter.started.length = 0;
+  });
 });
 
 test('a run that its own outputs end has ended once, with the first outputs', () => {

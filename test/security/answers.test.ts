@@ -7,7 +7,6 @@ import { HttpClient } from '#src/http/client.ts';
 import { createExporter } from '#src/index.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf, tune } from '../support/environment.ts';
-import { clientOf } from '../support/http-client.ts';
 import { logLines } from '../support/log-lines.ts';
 import { sendRun, service } from './service.ts';
 
@@ -17,7 +16,7 @@ const CAP = 64 * KIB;
 /** 50 MB, compressed to 48 KB. */
 const BOMB = gzipSync(Buffer.alloc(50_000_000), { level: 9 });
 
-const clientWith = (dispatcher: Dispatcher, url = 'http://127.0.0.1:9') =>
+const clientWith = (dispatcher?: Dispatcher, url = 'http://127.0.0.1:9') =>
   new HttpClient({ endpoint: new URL(url), headers: {}, connectTimeoutMs: 5_000, requestTimeoutMs: 5_000, dispatcher });
 
 describe('a response', () => {
@@ -28,7 +27,7 @@ describe('a response', () => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(BOMB),
     );
     expect(BOMB.length).toBeLessThan(CAP);
-    const client = clientOf(url);
+    const client = clientWith(undefined, url);
     onTestFinished(() => client.destroy());
     expect((await client.send({ method: 'GET', path: '/info' })).text.length).toBeLessThanOrEqual(BOMB.length);
     expect(await sendRun(createExporter({ endpoint: url }))).toEqual({ ok: true, pending: 0 });
@@ -79,7 +78,7 @@ describe('the fields of /info', () => {
   test('are limited or ignored for any JSON, and change no prototype [security 7]', async () => {
     let body = '';
     const { url } = await serve((_, response) => response.end(body));
-    const client = clientOf(url);
+    const client = clientWith(undefined, url);
     onTestFinished(() => client.destroy());
     const before = Reflect.ownKeys(Object.prototype).length;
     const check = async (text: string): Promise<void> => {

@@ -68,9 +68,7 @@ describe('headers', () => {
           );
         }
       }),
-      {
-        examples: [[[['X-API-Key', 'evil']]], [[['x-team', 'a\r\nx-api-key: evil']]], [[['Host', 'evil']]]],
-      },
+      { examples: [[[['X-API-Key', 'evil']]], [[['x-team', 'a\r\nx-api-key: evil']]], [[['Host', 'evil']]]] },
     );
   });
 

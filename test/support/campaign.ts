@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { relative } from 'node:path';
+import fc from 'fast-check';
 import { expect } from 'vitest';
 import { randomFrom } from '../faults/random.ts';
 import { root } from './folders.ts';
@@ -28,6 +29,26 @@ export function seed(): number {
  */
 export function cases(full: number, known: readonly unknown[] = []): number {
   return known.length + Math.max(1, Math.round(part * full));
+}
+
+type Arbitraries<Values> = { readonly [Index in keyof Values]: fc.Arbitrary<Values[Index]> };
+
+/** Checks a property with values of the arbitraries, in `cases(full)` generated cases. */
+export function forAll<Values extends [unknown, ...unknown[]]>(
+  full: number,
+  arbitraries: Arbitraries<Values>,
+  check: (...values: Values) => void,
+): void {
+  fc.assert(fc.property<Values>(...arbitraries, check), { numRuns: cases(full) });
+}
+
+/** Like `forAll`, for a property that awaits something. */
+export function forAllAsync<Values extends [unknown, ...unknown[]]>(
+  full: number,
+  arbitraries: Arbitraries<Values>,
+  check: (...values: Values) => Promise<void>,
+): Promise<void> {
+  return fc.assert(fc.asyncProperty<Values>(...arbitraries, check), { numRuns: cases(full) });
 }
 
 /** The rows of a table to try, one from each section of the table. */

@@ -89,10 +89,5 @@ export async function ingestServerInTest(...given: Parameters<typeof ingestServe
 async function read(message: IncomingMessage): Promise<Received | undefined> {
   const body = await requestBody(message);
   if (body === undefined) return undefined;
-  return {
-    method: message.method ?? '',
-    path: message.url ?? '',
-    headers: message.headers,
-    body,
-  };
+  return { method: message.method ?? '', path: message.url ?? '', headers: message.headers, body };
 }

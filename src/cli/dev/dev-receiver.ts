@@ -179,11 +179,7 @@ function receiverOptions({ host, allowHost, allowOrigin, strict }: OwnReceiverOp
   };
 }
 
-const OPTION_NAMES = {
-  apiKey: 'RUNSPAN_RECEIVER_KEY',
-  host: '--host',
-  port: '--port',
-};
+const OPTION_NAMES = { apiKey: 'RUNSPAN_RECEIVER_KEY', host: '--host', port: '--port' };
 
 /** Replaces the names of the receiver's options in an error with those of the command. */
 export function withDevNames(error: unknown, port: number | undefined): unknown {

@@ -142,9 +142,7 @@ function filesJson({ files, bytes, oldestMs }: Files): object {
   return { files: files.length, bytes, oldest: oldestMs === undefined ? null : isoText(oldestMs) };
 }
 
-type SpoolOwner = DestinationSurvey['owners'][number];
-
-function processOf({ name }: SpoolOwner): string | undefined {
+function processOf({ name }: { readonly name: string }): string | undefined {
   return name.split('-', 1)[0];
 }
 

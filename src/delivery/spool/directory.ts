@@ -147,12 +147,14 @@ export interface Owner {
   readonly state: OwnerState;
 }
 
+const OWNER_NAME = /^\d{1,10}-[0-9a-z]{1,12}-[0-9a-f]{16}$/;
+
 export function ownersIn(fs: SpoolFs, destinationPath: string, wallMs: number): Owner[] {
   const own = ownProcess(fs);
   return fs
     .readdirSync(destinationPath)
     .map((name) => ({ name, path: join(destinationPath, name) }))
-    .filter(({ name, path }) => tokenOf(name) !== undefined && ignoreErrors(() => checkFolder(fs, path) ?? true))
+    .filter(({ name, path }) => OWNER_NAME.test(name) && ignoreErrors(() => checkFolder(fs, path) ?? true))
     .sort((one, other) => startedAtMs(one.name) - startedAtMs(other.name))
     .map(({ name, path }) => ({ name, path, state: stateOf(fs, path, own, wallMs) }));
 }
@@ -256,10 +258,6 @@ function isRunning(fs: SpoolFs, pid: number, startTime: string): boolean {
 function startTimeOf(fs: SpoolFs, pid: number | 'self'): string | undefined {
   const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
-}
-
-function tokenOf(name: string): string | undefined {
-  return /^\d{1,10}-[0-9a-z]{1,12}-([0-9a-f]{16})$/.exec(name)?.[1];
 }
 
 function startedAtMs(name: string): number {

@@ -44,7 +44,7 @@ export function otlpEncoder({ format, resource }: OtlpSettings): RunEncoder {
   // A service may respond in another encoding than that of the request.
   const fieldsIn = (response: HttpResponse): Fields => {
     const isProtobuf = /protobuf/.test(String(response.headers['content-type']));
-    return isProtobuf ? (readProtobuf?.(response) ?? {}) : jsonIn(response);
+    return isProtobuf ? (readProtobuf?.(response.status, response.bytes) ?? {}) : jsonIn(response);
   };
   return { kind: 'otlp', path: '', encode, fieldsIn };
 }

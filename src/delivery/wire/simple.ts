@@ -79,11 +79,9 @@ export class SimpleIngestion {
     }
     if (item.op === 'post') {
       const posted = await this.#request('POST', '/runs', postJson(item), signal);
-      const isEcho = posted.kind === 'known' && (posted.isRepeated || batch.hasStored(item.delivery));
-      // Otherwise, a patch would change the other run that has the id.
-      const isStored =
-        posted.kind === 'accepted' || isEcho || (posted.kind === 'known' && !item.delivery.run.isIdGiven);
-      if (!isStored || !item.isEnded) return posted;
+      // A patch must not change another run that has the id.
+      const isOwn = posted.kind === 'known' && (batch.isEcho(item.delivery, posted) || !item.delivery.run.isIdGiven);
+      if ((posted.kind !== 'accepted' && !isOwn) || !item.isEnded) return posted;
       item.op = 'patch';
       item.hasSentInputs = true;
     }

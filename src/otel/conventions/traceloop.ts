@@ -157,6 +157,8 @@ function callInputs(value: unknown): unknown {
 
 /** Converts the matches from a vector database. Only the length of each vector is recorded. */
 function vectorDocuments(value: unknown): Fields[] | undefined {
+  const documentOf = ({ document, metadata, entity, values, sparse: _, ...rest }: Fields): Fields =>
+    foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
   return filled(objects(value).map(documentOf));
 }
 
@@ -169,8 +171,10 @@ export function dimensionsOf(vector: unknown): number | undefined {
 /** Converts a message. Some instrumentations nest the role and content in `message`. */
 function messageOf({ message, ...shallow }: Fields): Fields {
   const { content, tool_calls, function_call, ...rest } = isFields(message) ? { ...shallow, ...message } : shallow;
-  const calls = filled(objects(tool_calls).map(toolCallOf));
-  return defined({ ...rest, content: contentOf(content), tool_calls: calls, function_call });
+  const calls = objects(tool_calls).map(({ id, name, arguments: args, type: _, ...other }) =>
+    toolCall(id, name, args, other),
+  );
+  return defined({ ...rest, content: contentOf(content), tool_calls: filled(calls), function_call });
 }
 
 /** Returns the content of a message. Content blocks are encoded as JSON text. */
@@ -178,14 +182,6 @@ function contentOf(content: unknown): unknown {
   const given = json(content);
   const isBlocks = Array.isArray(given) && given.length > 0 && given.every((item) => isFields(item) && 'type' in item);
   return isBlocks ? given : content;
-}
-
-function toolCallOf({ id, name, arguments: args, type: _, ...rest }: Fields): Fields {
-  return toolCall(id, name, args, rest);
-}
-
-function documentOf({ document, metadata, entity, values, sparse: _, ...rest }: Fields): Fields {
-  return foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
 }
 
 /** Matches Pinecone's events with the metadata of a match. The match itself is reported in attributes. */

@@ -1,5 +1,5 @@
 import { monotonicNowMs } from '../../base/clock.ts';
-import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
+import { delay, setSoon } from '../../platform/timers.ts';
 import type { RunSink } from '../../run/sink.ts';
 import type { ResourceLike } from '../span-like.ts';
 
@@ -61,17 +61,13 @@ export function resourceWait(resource: ResourceLike): Promise<void> | undefined 
 }
 
 async function settledOrLate(resource: ResourceLike): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimer(resolve, WAIT_MAX_MS);
-  });
+  const over = new AbortController();
   try {
-    await Promise.race([resource.waitForAsyncAttributes?.(), late]);
+    await Promise.race([resource.waitForAsyncAttributes?.(), delay(WAIT_MAX_MS, over.signal, true)]);
   } catch {
     // If a resource detector fails, its attributes are missing.
-  } finally {
-    clearTimer(timer);
   }
+  over.abort();
 }
 
 /** Callbacks that end what can no longer end by itself. Called when the process is about to end. */

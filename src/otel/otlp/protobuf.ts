@@ -14,13 +14,7 @@ export const protobufEncoding: OtlpEncoding = {
 };
 
 /** Returns the fields of a response as in JSON: an `ExportTraceServiceResponse`, or gRPC's `Status` for a refusal. */
-export function readProtobufResponse({
-  status,
-  bytes,
-}: {
-  readonly status: number;
-  readonly bytes: Uint8Array;
-}): Fields {
+export function readProtobufResponse(status: number, bytes: Uint8Array): Fields {
   const fields = fieldsIn(bytes);
   const textIn = (value: unknown): string | undefined => (value instanceof Uint8Array ? TEXT.decode(value) : undefined);
   if (status >= 300) return { message: textIn(fields.get(2)) };

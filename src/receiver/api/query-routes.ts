@@ -134,10 +134,11 @@ async function exportedTrace(call: Call): Promise<RouteResponse> {
     const msg = `Expected ${[...WRITERS.keys()].join(', ')}`;
     throw new HttpError(422, [{ loc: ['query', 'format'], msg, type: 'value' }]);
   }
-  const content = await writer.write(call, id);
-  if (content === undefined) throw unknown('trace', id);
+  const pieces = await writer.write(call, id);
+  if (pieces === undefined) throw unknown('trace', id);
   const disposition = `attachment; filename="trace-${id}.${writer.extension}"`;
-  return { status: 200, content, headers: { ...writer.headers, 'content-disposition': disposition } };
+  const headers = { ...writer.headers, 'content-disposition': disposition };
+  return { status: 200, content: () => pieces, headers };
 }
 
 /** Deletes traces if `confirm` is the id in the path. Otherwise, responds with 409 and the number of their runs. */
@@ -163,35 +164,26 @@ interface Writer {
   readonly extension: string;
   readonly headers?: RouteResponse['headers'];
   /** Returns undefined if the trace is unknown. */
-  readonly write: (call: Call, traceId: string) => Promise<RouteResponse['content']>;
+  readonly write: (call: Call, traceId: string) => Promise<AsyncIterable<string> | undefined>;
 }
 
 const WRITERS: ReadonlyMap<string, Writer> = new Map(
   Object.entries<Writer>({
-    runspan: {
-      extension: 'json',
-      write: async (call, traceId) => {
-        const pieces = await exportPieces(call, traceId);
-        return pieces && (() => pieces);
-      },
-    },
+    runspan: { extension: 'json', write: exportPieces },
     perfetto: {
       extension: 'perfetto.json',
       write: async ({ store, scope }, traceId) => {
         const outline = await store.outline(scope, traceId);
         if (outline.length === 0) return undefined;
         const events = perfettoEvents(await mapInTurns(outline, (text) => JSON.parse(text)));
-        return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', events);
+        return jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', events);
       },
     },
     html: {
       extension: 'html',
       // The file's own policy applies to the saved file. In the receiver's origin, no content of a trace may run.
       headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': "sandbox; default-src 'none'" },
-      write: async (call, traceId) => {
-        const pieces = await savedTrace(call, traceId);
-        return pieces && (() => pieces);
-      },
+      write: savedTrace,
     },
   }),
 );

@@ -78,16 +78,16 @@ function checkRelations(
 ): void {
   const {
     session_name: name,
-    session_id: sessionId,
+    session_id: session,
     parent_run_id: parent,
     trace_id: trace,
     dotted_order: order,
   } = input;
   if (input.id !== undefined && input.id !== id) add('id', 'mismatch', `\`id\` is not ${id}`);
-  if (strict && kind === 'post' && name === undefined && sessionId === undefined) {
+  if (strict && kind === 'post' && name === undefined && session === undefined) {
     add('session_name', 'missing', 'Send `session_name` or `session_id`');
   }
-  if (strict && name !== undefined && sessionId !== undefined) {
+  if (strict && name !== undefined && session !== undefined) {
     add('session_id', 'conflict', 'Send `session_name` or `session_id`, not both');
   }
   if (parent === id) add('parent_run_id', 'mismatch', 'A run cannot be its own parent');

@@ -488,7 +488,6 @@ export class MemoryStore implements Store {
     }
   }
 
-  /** Returns the traces that a deletion covers, with the runs that it deletes. */
   #covered(deletion: Deletion): CoveredTrace[] {
     const { project, target } = deletion;
     const { kind, id } = target;

@@ -37,7 +37,6 @@ export class Subscribers {
     return new Set([...this.#listeners.values()].map(({ scope }) => scope.tenant));
   }
 
-  /** Whether a listener is limited to a project of this tenant. */
   isLimited(tenant: string): boolean {
     return [...this.#listeners.values()].some(({ scope }) => scope.tenant === tenant && scope.project !== undefined);
   }
@@ -45,9 +44,7 @@ export class Subscribers {
   add(scope: Scope, call: (change: StoreChange) => void): () => void {
     const key = Symbol('subscription');
     this.#listeners.set(key, { scope, call });
-    return () => {
-      this.#listeners.delete(key);
-    };
+    return () => void this.#listeners.delete(key);
   }
 
   report({ tenant, traces, forgotten, limit }: TenantChange): void {

@@ -25,9 +25,7 @@ export function useKeys(keys: KeyMap, isModal = false): void {
   useEffect(() => {
     const own = layer.current;
     layers.push(own);
-    return () => {
-      layers.splice(layers.indexOf(own), 1);
-    };
+    return () => void layers.splice(layers.indexOf(own), 1);
   }, []);
 }
 

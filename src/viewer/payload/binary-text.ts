@@ -21,11 +21,8 @@ export function binaryOf(text: string): BinaryText | undefined {
   const declared = given.toLowerCase();
   const known = typeOfBytes(base64);
   const isOpen = /^$|\/octet-stream$/.test(declared) || known?.split('/')[0] === declared.split('/')[0];
-  return {
-    base64,
-    type: (isOpen && known) || declared || 'application/octet-stream',
-    sizeBytes: base64Bytes(base64),
-  };
+  const type = (isOpen && known) || declared || 'application/octet-stream';
+  return { base64, type, sizeBytes: base64Bytes(base64) };
 }
 
 /** Returns the data URI of a safe image. */

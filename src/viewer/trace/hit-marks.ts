@@ -1,7 +1,6 @@
 import type { RefObject } from 'preact';
 import { useEffect } from 'preact/hooks';
 
-/** Maximum number of marks. */
 const MARKS_MAX = 2_000;
 
 /**

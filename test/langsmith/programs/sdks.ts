@@ -8,9 +8,7 @@ import { wrapSDK } from 'langsmith/wrappers';
 
 class Vectors {
   readonly #rows = new Map<string, number[]>();
-  readonly index = {
-    search: async ({ query }: { query: string }) => ({ matches: [query] }),
-  };
+  readonly index = { search: async ({ query }: { query: string }) => ({ matches: [query] }) };
 
   async add(id: string, vector: number[]): Promise<number> {
     this.#rows.set(id, vector);

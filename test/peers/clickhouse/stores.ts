@@ -3,15 +3,9 @@ import { STORE_METHODS } from '#src/receiver/store/store.ts';
 import type { Store } from '#src/receiver.ts';
 
 const EARLY_METHODS: readonly string[] = [
-  'apply',
-  'subscribe',
-  'addFeedback',
-  'addTokenSecret',
-  'tokenSecrets',
-  'revokeTokens',
-  'tokensRevokedMs',
-  'mergedRuns',
-] satisfies (keyof Store)[];
+  ...(['apply', 'subscribe', 'addFeedback', 'mergedRuns'] satisfies (keyof Store)[]),
+  ...(['addTokenSecret', 'tokenSecrets', 'revokeTokens', 'tokensRevokedMs'] satisfies (keyof Store)[]),
+];
 const LATE_METHODS: readonly string[] = STORE_METHODS.filter((method) => !EARLY_METHODS.includes(method));
 
 /** Returns a store whose queries wait until they see all earlier writes. */

@@ -62,13 +62,8 @@ function messagesOf({ root, children }: SentTrace, trace: number): RunOperation[
 }
 
 const FILTERS = [
-  '',
-  'tokens>50',
-  'cost>0.0001',
-  'status:failed_below',
-  'NOT status:success',
-  'status:error',
-  'input_tokens<30',
+  ...['', 'tokens>50', 'cost>0.0001', 'input_tokens<30'],
+  ...['status:failed_below', 'NOT status:success', 'status:error'],
 ];
 const SORTS = ['start_time', 'tokens', 'cost', 'latency'] as const;
 

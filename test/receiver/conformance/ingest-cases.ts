@@ -1,11 +1,10 @@
 import { rejects } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import fc from 'fast-check';
 import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import { PROGRAM_ENDED } from '#src/run/record.ts';
-import { cases } from '../../support/campaign.ts';
+import { forAllAsync } from '../../support/campaign.ts';
 import { someRecords } from './generated.ts';
 import {
   applyEach,
@@ -94,11 +93,8 @@ const merging: StoreCase[] = [
         for (const record of records) await store.apply(scope, [{ ...record, id: id(1), attachments: [] }]);
         return [await store.details(scope, id(1)), await runsOf(store, {}, scope)];
       };
-      await fc.assert(
-        fc.asyncProperty(someRecords, async ([records, others]) =>
-          equal(await runAfter(records), await runAfter(others)),
-        ),
-        { numRuns: cases(60) },
+      await forAllAsync(60, [someRecords], async ([records, others]) =>
+        equal(await runAfter(records), await runAfter(others)),
       );
     },
   },

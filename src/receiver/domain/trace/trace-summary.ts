@@ -198,16 +198,13 @@ export interface Turn {
   readonly usage: Usage | undefined;
 }
 
+type Previews = Readonly<Record<'inputs_preview' | 'outputs_preview', string | undefined>>;
+
 /** Adds up the turns of a thread. The turns must be sorted by start time. */
 export function threadSummaryOf(
   thread: string,
   turns: readonly [Turn, ...Turn[]],
-  {
-    feedback,
-    ...previews
-  }: {
-    readonly [Field in 'inputs_preview' | 'outputs_preview']: string | undefined;
-  } & { readonly feedback: FeedbackFigures[] },
+  { feedback, ...previews }: Previews & { readonly feedback: FeedbackFigures[] },
 ): ThreadSummary {
   const [first] = turns;
   const last = turns.at(-1) ?? first;

@@ -72,11 +72,7 @@ export const RUN_SORTS: Readonly<Record<SortKey, string>> = {
 };
 
 export function traceSorts(isLimited: boolean): Readonly<Record<SortKey, string>> {
-  return {
-    ...RUN_SORTS,
-    tokens: figureSql('total_tokens', isLimited),
-    cost: figureSql('total_cost', isLimited),
-  };
+  return { ...RUN_SORTS, tokens: figureSql('total_tokens', isLimited), cost: figureSql('total_cost', isLimited) };
 }
 
 /** SQL expression for a figure of a trace, to a key that may be limited to the project of the root. */

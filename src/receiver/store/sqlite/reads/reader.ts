@@ -288,9 +288,8 @@ export class SqliteReader {
     return times.some((ms) => ms > 0) ? Math.max(...times) : undefined;
   };
 
-  readonly removable: Read<'removable'> = (scope, target) => {
-    return countsIn(this.#connection, this.#tenant(scope), deletionOf(scope, target), IS_GOING_ON);
-  };
+  readonly removable: Read<'removable'> = (scope, target) =>
+    countsIn(this.#connection, this.#tenant(scope), deletionOf(scope, target), IS_GOING_ON);
 
   backup(path: string): void {
     copyTo(this.#connection, path);
@@ -375,9 +374,7 @@ export class SqliteReader {
 }
 
 /** Fields for which no index is better than an index on root runs. */
-const WITHOUT_INDEX: readonly string[] = [
-  ...['name', 'type', 'outcome', 'latency', 'tokens', 'cost', 'cached', 'root', 'internal'],
-];
+const WITHOUT_INDEX = 'name type outcome latency tokens cost cached root internal'.split(' ');
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL AND hidden.kind IS NULL`;
 /** `UNION` because SQLite uses no index for `OR`. */

@@ -23,7 +23,6 @@ import {
   StoredFigures,
 } from './stored-figures.ts';
 
-/** A row of the table `traces`. */
 type TraceRow = FiguresRow & {
   readonly n: number;
   readonly tenant: number;
