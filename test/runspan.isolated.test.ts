@@ -228,6 +228,7 @@ describe('configure, called again', () => {
 test.each<[string, (key: string) => Partial<ConfigureOptions>, boolean]>([
   ['an API key', (apiKey) => ({ apiKey }), false],
   ['credentials in a header', (key) => ({ headers: { authorization: `Bearer ${key}` } }), false],
+  ['none, then a function', (key) => (key === 'key-of-old' ? { apiKey: '' } : { apiKey: () => key }), false],
   ['the key of one workspace', (apiKey) => ({ apiKey, workspaceId: 'w' }), true],
   ['a function that returns a key', (key) => ({ apiKey: () => key }), true],
   ['a function that returns credentials', (key) => ({ headers: () => ({ authorization: `Bearer ${key}` }) }), true],

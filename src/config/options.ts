@@ -228,7 +228,7 @@ const CHECKS: Checks<ConfigureOptions> = {
   onEnd: FUNCTION,
   handleSignals: TRUE_OR_FALSE,
   log: [
-    'silent, error, warn, debug or a function',
+    'silent, error, warn, info, debug or a function',
     (value) => typeof value === 'function' || LEVELS.includes(value as LogLevel),
   ],
 };

@@ -288,8 +288,8 @@ export class Attempts {
     if (isEcho) this.#noteAccepted(batch);
     if (op === 'patch' && !isEcho) this.#states.drop(delivery, 'rejected', known.detail);
     else if (delivery.run.isIdGiven && !isEcho) this.#states.drop(delivery, 'repeated', known.detail);
-    // No other run has an id that was generated. The service may know only the start of the run.
-    else if (op === 'post' && isEnded && (!isEcho || delivery.ticket !== undefined))
+    // No other run has an id that was generated. The service may know only the start of the run, or have another reason.
+    else if (op === 'post' && isEnded && (!isEcho || batch.stored === 'some' || delivery.ticket !== undefined))
       this.#sendAgain(new Batch([Object.assign(item, { op: 'patch' })], batch), true);
     else this.#states.accepted(item);
   }

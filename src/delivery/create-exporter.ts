@@ -15,7 +15,7 @@ import { Exporter } from './exporter.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { DropNotice, type Ledger } from './ledger.ts';
 import { flushAtEnd, forgetAtEnd } from './process-end.ts';
-import { type Destination, isSameDestination } from './spool/directory.ts';
+import { type Destination, isSameDestination, OF_FUNCTION } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
 import { sendOptions } from './spool/survey.ts';
 import type { RunEncoder } from './wire/encoder.ts';
@@ -100,8 +100,7 @@ export function exporterFor(
 export function renewKey(exporter: Exporter, settings: Settings): void {
   const service = services.get(exporter);
   const destination = destinationOf(settings);
-  const hasKey = destination.apiKey !== undefined || typeof settings.requestHeaders === 'function';
-  if (service === undefined || !hasKey) return;
+  if (service === undefined || destination.apiKey === undefined) return;
   if (!isSameDestination(destinationOf(service.settings), destination)) return;
   service.client.setHeaders(settings.requestHeaders);
   exporter.retryNow();
@@ -130,8 +129,10 @@ const LANGSMITH_HOST = /^(https:\/\/(?:[^./]+\.)?)api\.(smith\.langchain\.com)(?
 const LANGSMITH_PATH = /\/api(\/v1)?$/;
 
 /** Returns the service and tenant of runs. What functions return may change, so all of it is one tenant. */
-export function destinationOf({ endpoint, headers }: Settings): Destination {
-  return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] ?? credentialsIn(headers) };
+export function destinationOf({ endpoint, headers, requestHeaders }: Settings): Destination {
+  const ofFunction = typeof requestHeaders === 'function' ? OF_FUNCTION : undefined;
+  const apiKey = headers['x-api-key'] ?? credentialsIn(headers) ?? ofFunction;
+  return { endpoint, workspaceId: headers['x-tenant-id'], apiKey };
 }
 
 /** Pause before each part of undici. A program that ends sooner loads nothing. */

@@ -37,11 +37,14 @@ const UNKNOWN_SILENCE_MS = 60_000;
 
 const OWNER_BYTES_MAX = 4_096;
 
+/** Takes the place of the keys that a function returns. No key contains a line break. */
+export const OF_FUNCTION = '\n';
+
 /** The service and tenant that receive the runs. */
 export interface Destination {
   readonly endpoint: URL;
   readonly workspaceId: string | undefined;
-  /** The API key, or the other headers with credentials. Undefined if there is none, or a function returns it. */
+  /** The API key, or the other headers with credentials. `OF_FUNCTION` if a function returns them. */
   readonly apiKey: string | undefined;
 }
 

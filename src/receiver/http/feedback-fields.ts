@@ -81,7 +81,7 @@ function checkedInput(given: object, strict: boolean, loc: Location): FeedbackIn
 /** Returns the feedback. Throws an HTTP 422 error if it has no content, because it would erase earlier feedback. */
 export function requireContent<Input extends FeedbackInput>(input: Input, loc: Location = ['body']): Input {
   if (hasContent(input)) return input;
-  const msg = 'Send a `score`, `value`, `comment` or `correction`: without content, nothing is stored';
+  const msg = 'Send a `score`, `value`, `comment`, `correction` or `metadata`: without content, nothing is stored';
   throw new HttpError(422, [{ loc, msg, type: 'missing' }]);
 }
 
