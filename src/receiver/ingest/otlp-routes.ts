@@ -93,7 +93,7 @@ async function receive(call: Call, signal: Signal): Promise<RouteResponse> {
   }
 }
 
-/** OpenTelemetry exporters send metrics to the same endpoint. They are counted as rejected, and not refused as an error. */
+/** Exporters of OpenTelemetry send metrics to the same endpoint. Their points are counted as rejected. */
 async function countMetrics({ metrics }: Call, read: () => unknown): Promise<PartialSuccess> {
   const rejected = pointsIn(await read());
   metrics.ignoredMetrics += 1;
