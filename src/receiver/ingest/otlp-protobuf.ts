@@ -13,7 +13,7 @@ const ATTRIBUTES: Field = ['attributes', 'KeyValue', 'repeated'];
 /** The list of scopes before OTLP 0.15. It is ignored beside the present one (`trace.proto` 0.15), else refused. */
 const FORMER: Field = ['instrumentation_library_* (field 1000)', 'Unread', 'repeated'];
 
-/** By message name and field number. See `resource.proto`, `trace.proto`, `logs.proto`, `metrics.proto` and `common.proto`. */
+/** By message name and field number, as in `trace.proto`, `logs.proto`, `metrics.proto` and what these import. */
 const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   ExportTraceServiceRequest: { 1: ['resourceSpans', 'ResourceSpans', 'repeated'] },
   ExportMetricsServiceRequest: { 1: ['resourceMetrics', 'ResourceMetrics', 'repeated'] },
