@@ -383,7 +383,7 @@ export class Exporter implements RunSink {
     while (queue.oldestOpen !== undefined) this.#endOpen(queue.oldestOpen, end);
   }
 
-  /** Whether a run is delivered by this exporter, as far as is known. The runs of LangSmith's clients may have several. */
+  /** Whether this exporter delivers a run, as far as is known. Runs of LangSmith's clients may have several. */
   readonly #isOwn = ({ run: { sinkState } }: DelayedEnd): boolean =>
     !(sinkState instanceof Delivery) || sinkState.owner === this.#states;
 

@@ -34,8 +34,8 @@ export async function hookVariables(
 }
 
 /**
- * Returns OpenTelemetry's standard variables, or none if the user has set an OTLP endpoint. The receiver stores no metrics,
- * so these are turned off unless the user has set their exporter. Log records may contain the messages of model calls.
+ * Returns OpenTelemetry's standard variables, or none if the user has set an OTLP endpoint. The receiver stores no
+ * metrics, so they are off unless the user has set their exporter. Log records may contain messages of model calls.
  */
 function otlpVariables(url: string, apiKey: string | undefined, programId: string): Record<string, string> {
   if (variable('OTEL_EXPORTER_OTLP_ENDPOINT') || variable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return {};

@@ -90,20 +90,13 @@ function treeOf(
   }
   const shown = fitting(lines.slice(offset), RECORDED_MAX - head.length);
   const next = offset + shown.length;
-  return {
-    recorded: [head, ...shown].join('\n'),
-    notes: [
-      ...(listed.length < failed.length && offset === 0
-        ? [`${failed.length - listed.length} more failed runs are only in the tree.`]
-        : []),
-      ...(leftOut > 0 ? [`${counted(leftOut, 'internal step')} left out: call show_trace with internal true.`] : []),
-      ...(next < nodes.length
-        ? [
-            `${nodes.length - next} more runs: call show_trace with id ${traceId}${internal ? ', internal true' : ''} and offset ${next}.`,
-          ]
-        : []),
-    ],
-  };
+  const notes: string[] = [];
+  const [unlisted, unseen] = [offset === 0 ? failed.length - listed.length : 0, nodes.length - next];
+  if (unlisted > 0) notes.push(`${unlisted} more failed runs are only in the tree.`);
+  if (leftOut > 0) notes.push(`${counted(leftOut, 'internal step')} left out: call show_trace with internal true.`);
+  const same = `id ${traceId}${internal ? ', internal true' : ''}`;
+  if (unseen > 0) notes.push(`${unseen} more runs: call show_trace with ${same} and offset ${next}.`);
+  return { recorded: [head, ...shown].join('\n'), notes };
 }
 
 const POLL_MS = 500;

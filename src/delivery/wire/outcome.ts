@@ -14,7 +14,7 @@ import { jsonIn, reasonIn, statusText } from './reason.ts';
 /** The result of one attempt to send a run. `detail` is a log message, with the service's own words if there are any. */
 export type Outcome =
   | { readonly kind: 'accepted'; readonly rejectedRuns?: number; readonly detail?: string }
-  /** Status 409 for one run: the service had a run with this id before, or has it by the first try of a repeated request. */
+  /** Status 409 for one run: the service has a run with this id, perhaps by the first try of a repeated request. */
   | { readonly kind: 'known'; readonly detail: string; readonly isRepeated: boolean }
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
   /** `afterMs` is the delay from the `Retry-After` header. `isTooLarge` is true if the status was 413. */

@@ -176,7 +176,7 @@ function noRoute({ detail }: Unsupported, why: string): Outcome {
   return { kind: 'failed', failure: 'refused', detail: `${detail}: ${why}` };
 }
 
-/** Whether the encoding may be the cause. Gateways refuse it with other statuses than 415, too, but not with those of a key. */
+/** Whether the encoding may be the cause. Gateways also refuse it with statuses other than 415 and those of a key. */
 function mayRefuseEncoding({ status, outcome }: IngestResult, runs: number): boolean {
   if (status === 415) return true;
   if (runs > 1 || outcome.kind !== 'failed' || outcome.isTooLarge === true) return false;

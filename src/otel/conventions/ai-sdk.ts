@@ -259,7 +259,7 @@ function nothing(): Fields {
   return {};
 }
 
-/** Streamed calls of versions 5 to 7, and of version 7 with GenAI conventions. An abort ends their spans as they began. */
+/** Streamed calls of versions 5 to 7, and of 7 with GenAI conventions. An abort adds no attributes to their spans. */
 const STREAMS: readonly unknown[] = ['ai.streamText', 'ai.streamText.doStream'];
 const STREAMS_OF_7: readonly unknown[] = ['chat', 'invoke_agent'];
 

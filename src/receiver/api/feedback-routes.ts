@@ -57,7 +57,7 @@ async function feedbackOfPath(call: Call): Promise<Feedback> {
   return feedback;
 }
 
-/** Changes the given fields, also to empty ones. The response has only the id, because a key that may write may not read. */
+/** Changes the given fields, also to empty ones. The response is the id alone: a key that may write may not read. */
 async function updateFeedback(call: Call): Promise<RouteResponse> {
   const fields = readFeedbackInput(await readJson(call, FEEDBACK_BYTES_MAX), false);
   if (Object.keys(fields).length === 0) requireContent(fields);

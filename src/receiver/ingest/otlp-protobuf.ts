@@ -10,10 +10,10 @@ const DEPTH_MAX = 200;
 type Field = readonly [nameInJson: string, type: string, repeated?: 'repeated'];
 
 const ATTRIBUTES: Field = ['attributes', 'KeyValue', 'repeated'];
-/** The list of scopes before OTLP 0.15, which is ignored beside the present one (`trace.proto` 0.15), and else refused. */
+/** The list of scopes before OTLP 0.15. It is ignored beside the present one (`trace.proto` 0.15), else refused. */
 const FORMER: Field = ['instrumentation_library_* (field 1000)', 'Unread', 'repeated'];
 
-/** By message name and field number, see `trace.proto`, `logs.proto`, `metrics.proto`, `common.proto`, `resource.proto`. */
+/** By message name and field number, as in `trace.proto`, `logs.proto`, `metrics.proto` and what these import. */
 const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   ExportTraceServiceRequest: { 1: ['resourceSpans', 'ResourceSpans', 'repeated'] },
   ExportMetricsServiceRequest: { 1: ['resourceMetrics', 'ResourceMetrics', 'repeated'] },

@@ -2,7 +2,7 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { noteStep } from '../../otel/conventions/ai-sdk.ts';
 import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
-import { listOf, parseExact } from '../../payload/fields.ts';
+import { defined, listOf, parseExact } from '../../payload/fields.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { inTurns } from '../domain/in-turns.ts';
 import type { RunOperation } from '../domain/run-message.ts';
@@ -93,7 +93,7 @@ async function receive(call: Call, signal: Signal): Promise<RouteResponse> {
   }
 }
 
-/** OpenTelemetry exporters send metrics to the same endpoint. They are counted as rejected, and not refused as an error. */
+/** Exporters of OpenTelemetry send metrics to the same endpoint. Their points are counted as rejected. */
 async function countMetrics({ metrics }: Call, read: () => unknown): Promise<PartialSuccess> {
   const rejected = pointsIn(await read());
   metrics.ignoredMetrics += 1;
@@ -153,8 +153,7 @@ function selectedSpans({ select, metrics }: Call, given: readonly OtlpSpan[]): r
 function ownOperationOf(span: SpanLike, project: string | undefined): RunOperation | undefined {
   const record = ownRecord(span);
   if (record === undefined) return undefined;
-  const named =
-    record.session_id === undefined && project !== undefined ? { ...record, session_name: project } : record;
+  const named = { ...record, ...(record.session_id === undefined && defined({ session_name: project })) };
   const issues = new ValidationIssues();
   const operation = readRun({ format: 'batch', kind: 'post', strict: false }, { record: named, loc: ['span'] }, issues);
   return issues.first === undefined ? operation : undefined;

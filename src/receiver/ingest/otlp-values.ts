@@ -41,14 +41,12 @@ const silently: Warn = () => {};
 
 /** Converts a list of `KeyValue`. `Object.fromEntries` defines own properties, so the key `__proto__` is safe. */
 export function attributesIn(list: unknown, warn: Warn = silently): Record<string, unknown> {
-  const all: unknown = list ?? [];
-  if (!Array.isArray(all)) warn('Expected `attributes` to be an array of objects with `key` and `value`');
-  return Object.fromEntries(
-    (Array.isArray(all) ? all : []).flatMap((item: unknown) => {
-      const value = isFields(item) ? anyValueOf(item.value, warn) : undefined;
-      return isFields(item) && typeof item.key === 'string' && value !== undefined ? [[item.key, value]] : [];
-    }),
-  );
+  if (!Array.isArray(list ?? [])) warn('Expected `attributes` to be an array of objects with `key` and `value`');
+  const entries = listOf(list).flatMap((item) => {
+    const value = isFields(item) ? anyValueOf(item.value, warn) : undefined;
+    return isFields(item) && typeof item.key === 'string' && value !== undefined ? [[item.key, value]] : [];
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Converts an `AnyValue` to the value that OpenTelemetry SDKs use. Returns undefined if the `AnyValue` is empty. */
@@ -60,8 +58,7 @@ export function anyValueOf(value: unknown, warn: Warn = silently): unknown {
   if (typeof boolValue === 'boolean') return boolValue;
   const scalar = intOf(intValue) ?? numberIn(doubleValue);
   if (scalar !== undefined) return scalar;
-  if (isFields(arrayValue))
-    return (Array.isArray(arrayValue.values) ? arrayValue.values : []).map((item) => anyValueOf(item, warn));
+  if (isFields(arrayValue)) return listOf(arrayValue.values).map((item) => anyValueOf(item, warn));
   if (isFields(kvlistValue)) return attributesIn(kvlistValue.values, warn);
   if (bytesValue instanceof Uint8Array) return bytesValue;
   if (typeof bytesValue === 'string') return Uint8Array.from(Buffer.from(bytesValue, 'base64'));

@@ -34,7 +34,7 @@ export async function addFeedback(store: Store, scope: Scope, feedback: Feedback
   }
 }
 
-/** Stores the feedback in a batch that has content. Logs feedback whose run is missing. Returns the number that is stored. */
+/** Stores the feedback that has content, and returns its number. Logs and leaves out feedback whose run is missing. */
 export async function addFeedbackBatch(store: Store, scope: Scope, batch: readonly Feedback[]): Promise<number> {
   const feedback = batch.filter(hasContent);
   const firstTries = await mapInTurns(feedback, (one) => store.addFeedback(scope, one));
