@@ -176,6 +176,16 @@ test.each([
   });
 });
 
+test('records in a list that is not read are counted beside spans that are', async () => {
+  const receiver = await start();
+  const { resourceSpans } = requestOf([makeSpan()]);
+  const unread = { instrumentationLibrarySpans: [{}, {}] };
+  const errorMessage = 'Expected `scopeSpans`, got `instrumentationLibrarySpans`, which is not read';
+  const body = { partialSuccess: { rejectedSpans: '2', errorMessage } };
+  expect(await send(receiver, { resourceSpans: [unread, ...resourceSpans] })).toMatchObject({ status: 200, body });
+  expect(await receiver.runs()).toHaveLength(1);
+});
+
 test('evaluations in events become feedback, once, however often the span arrives', async () => {
   const receiver = await start();
   const event = (attributes: object[]) => ({

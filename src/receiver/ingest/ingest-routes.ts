@@ -1,6 +1,6 @@
 import { shown } from '../../base/text.ts';
 import { version } from '../../base/version.ts';
-import { listOf } from '../../payload/fields.ts';
+import { isFields, listOf } from '../../payload/fields.ts';
 import { mapInTurns, takeTurn } from '../domain/in-turns.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { checkProject, putIntoProject } from '../http/access/project-scope.ts';
@@ -89,7 +89,9 @@ async function postMultipart(call: Call): Promise<RouteResponse> {
 async function postBatch(call: Call): Promise<RouteResponse> {
   const batch = requiredObject(await readJson(call));
   const issues = new ValidationIssues();
-  const lists = Object.keys(batch).filter((field) => field !== 'post' && field !== 'patch' && listOf(batch[field])[0]);
+  const lists = Object.keys(batch).filter(
+    (field) => field !== 'post' && field !== 'patch' && listOf(batch[field]).some(isFields),
+  );
   for (const field of lists) issues.add(['body', field], 'unknown_field', 'Expected lists only in `post` and `patch`');
   const records = (['post', 'patch'] as const).flatMap((kind) =>
     recordsIn(batch, kind).map((value, index) => ({ kind, value, loc: ['body', kind, index] })),

@@ -15,7 +15,7 @@ import {
   objectIn,
   parseId,
   parseTime,
-  recordsIn,
+  RecordLists,
 } from './otlp-values.ts';
 
 /** Maximum number of messages, exceptions and evaluations per request. */
@@ -29,14 +29,17 @@ export interface SpanRecord {
 
 /**
  * Reads an `ExportLogsServiceRequest` in its JSON form. Returns the messages, exceptions and evaluations of spans, and the
- * number of other log records. Throws an HTTP 400 error if the request is malformed, or a 413 error if it is too large.
+ * number of other log records, with the problem of those that cannot be read. Throws an HTTP 400 error if the request is malformed, or a 413 error if it is too large.
  */
-export async function readOtlpLogs(request: unknown): Promise<{ records: SpanRecord[]; others: number }> {
+export async function readOtlpLogs(
+  request: unknown,
+): Promise<{ records: SpanRecord[]; others: number; problem: string }> {
   const records: SpanRecord[] = [];
+  const lists = new RecordLists();
   let others = 0;
-  for (const resourceLogs of recordsIn(objectIn(request, 'The body'), 'resourceLogs')) {
-    for (const scopeLogs of recordsIn(resourceLogs, 'scopeLogs')) {
-      for await (const given of inTurns(recordsIn(scopeLogs, 'logRecords'))) {
+  for (const resourceLogs of lists.in(objectIn(request, 'The body'), 'resourceLogs')) {
+    for (const scopeLogs of lists.in(resourceLogs, 'scopeLogs')) {
+      for await (const given of inTurns(lists.in(scopeLogs, 'logRecords'))) {
         const record = recordOf(given);
         if (record === undefined) others += 1;
         else if (records.push(record) > RECORDS_MAX)
@@ -44,7 +47,8 @@ export async function readOtlpLogs(request: unknown): Promise<{ records: SpanRec
       }
     }
   }
-  return { records, others };
+  lists.throwIfAlone(records.length + others);
+  return { records, others: others + lists.unread, problem: lists.problem };
 }
 
 function recordOf(given: Fields): SpanRecord | undefined {

@@ -20,7 +20,7 @@ const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   ResourceMetrics: { 2: ['scopeMetrics', 'ScopeMetrics', 'repeated'] },
   ScopeMetrics: { 2: ['metrics', 'Metric', 'repeated'] },
   Metric: Object.fromEntries([5, 7, 9, 10, 11].map((number): [number, Field] => [number, ['data', 'MetricData']])),
-  MetricData: { 1: ['dataPoints', 'Unread', 'repeated'] },
+  MetricData: { 1: ['dataPoints', 'counted', 'repeated'] },
   Unread: {},
   ExportLogsServiceRequest: { 1: ['resourceLogs', 'ResourceLogs', 'repeated'] },
   ResourceLogs: { 2: ['scopeLogs', 'ScopeLogs', 'repeated'], 1000: FORMER },
@@ -73,7 +73,9 @@ const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
 };
 
 /** Messages that contain a large part of a request. */
-const REQUEST_PARTS: ReadonlySet<string> = new Set(['ResourceSpans', 'ScopeSpans', 'ResourceLogs', 'ScopeLogs']);
+const REQUEST_PARTS: ReadonlySet<string> = new Set(
+  ['Spans', 'Logs', 'Metrics'].flatMap((records) => [`Resource${records}`, `Scope${records}`]),
+);
 
 /** Wire types of encodings that are not length-delimited. The reader skips fields with an unexpected wire type. */
 const WIRE_TYPES: Readonly<Record<string, number>> = { bool: 0, int: 0, double: 1, fixed64: 1, fixed32: 5 };
@@ -204,6 +206,7 @@ class MessageReader {
     if (Object.hasOwn(MESSAGES, type)) return this.#read(type, valueEnd);
     const bytes = this.#bytes.subarray(pbf.pos, valueEnd);
     pbf.pos = valueEnd;
+    if (type === 'counted') return true;
     // Copies the bytes, because a view would keep the whole body in memory.
     return type === 'bytes' ? Uint8Array.from(bytes) : bytes.toString(type === 'hex' ? 'hex' : 'utf8');
   }

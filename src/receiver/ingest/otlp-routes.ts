@@ -35,7 +35,7 @@ interface PartialSuccess {
 const SIGNALS: readonly Signal[] = [
   { name: 'traces', request: 'ExportTraceServiceRequest', rejected: 'rejectedSpans', ingest: ingestSpans },
   { name: 'logs', request: 'ExportLogsServiceRequest', rejected: 'rejectedLogRecords', ingest: ingestLogs },
-  { name: 'metrics', request: 'ExportMetricsServiceRequest', rejected: 'rejectedDataPoints', ingest: countMetrics },
+  { name: 'metrics', request: 'ExportMetricsServiceRequest', rejected: 'rejectedDataPoints', ingest: rejectMetrics },
 ];
 
 /** LangSmith documents the prefix `/otel`, and some OpenTelemetry exporters send a slash at the end. */
@@ -94,7 +94,7 @@ async function receive(call: Call, signal: Signal): Promise<RouteResponse> {
 }
 
 /** Exporters of OpenTelemetry send metrics to the same endpoint. Their points are counted as rejected. */
-async function countMetrics({ metrics }: Call, read: () => unknown): Promise<PartialSuccess> {
+async function rejectMetrics({ metrics }: Call, read: () => unknown): Promise<PartialSuccess> {
   const rejected = pointsIn(await read());
   metrics.ignoredMetrics += 1;
   diagnostics.warnOnce('metrics', 'the receiver accepts the metrics of OpenTelemetry, but stores none; logged once');
@@ -107,11 +107,11 @@ function pointsIn(value: unknown): number {
 }
 
 async function ingestLogs(call: Call, read: () => unknown): Promise<PartialSuccess> {
-  const { records, others } = await readOtlpLogs(await read());
+  const { records, others, problem } = await readOtlpLogs(await read());
   const refused = records.length === 0 ? 0 : await storeRecords(call, records);
   if (others + refused === 0) return { rejected: 0, reason: '' };
   const reason = `not stored: ${others} log records that are not messages, exceptions or evaluations of a span, and ${refused} beyond 1,000 per span`;
-  return { rejected: others + refused, reason };
+  return { rejected: others + refused, reason: [problem, reason].filter(Boolean).join('; ') };
 }
 
 async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSuccess> {

@@ -17,7 +17,7 @@ import {
   objectIn,
   parseId,
   parseTime,
-  recordsIn,
+  RecordLists,
   type Warn,
 } from './otlp-values.ts';
 
@@ -47,16 +47,17 @@ export async function readOtlpSpans(request: unknown): Promise<OtlpSpans> {
   const spans: OtlpSpan[] = [];
   const issues = new ValidationIssues();
   const warn = (problem: string): void => issues.add(['span'], 'value', problem);
+  const lists = new RecordLists();
   let rejected = 0;
-  for (const resourceSpans of recordsIn(objectIn(request, 'The body'), 'resourceSpans')) {
+  for (const resourceSpans of lists.in(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isFields(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
     // All spans of a resource share one object, because the mapping caches metadata by resource object.
     const resource = { attributes };
     const project = ['openinference.project.name', 'service.name'].map((key) => attributes[key]).find(isServiceName);
-    for (const scopeSpans of recordsIn(resourceSpans, 'scopeSpans')) {
+    for (const scopeSpans of lists.in(resourceSpans, 'scopeSpans')) {
       const { name, version } = isFields(scopeSpans.scope) ? scopeSpans.scope : {};
       const scope = { name: attributeText(name), ...defined({ version: attributeText(version) || undefined }) };
-      for await (const given of inTurns(recordsIn(scopeSpans, 'spans'))) {
+      for await (const given of inTurns(lists.in(scopeSpans, 'spans'))) {
         if (spans.length + rejected === SPANS_MAX)
           throw new HttpError(413, `The body has more than ${SPANS_MAX} spans`);
         const misspelled = Object.keys(given).find((field) => field.includes('_'));
@@ -72,7 +73,8 @@ export async function readOtlpSpans(request: unknown): Promise<OtlpSpans> {
       }
     }
   }
-  return { spans, rejected, reason: issues.first ?? '' };
+  lists.throwIfAlone(spans.length + rejected);
+  return { spans, rejected: rejected + lists.unread, reason: lists.problem || (issues.first ?? '') };
 }
 
 const TIME = 'nanoseconds between 1970 and 2255, not seconds, milliseconds or microseconds';

@@ -101,14 +101,27 @@ export function attributeText(value: unknown): string {
 }
 
 /**
- * Returns a list of records, or of groups of records. Throws an HTTP 400 error if it is empty and another field is a list
- * of objects, for example under the list's former name: these records would be lost. Other unknown fields are ignored.
+ * Reads the lists of records of a request, and of groups of records. Counts the items of a list that stands in place of
+ * one that is empty, for example under its former name: these records would be lost. Other unknown fields are ignored.
  */
-export function recordsIn(fields: Fields, name: string): Record<string, unknown>[] {
-  const list = listIn(fields, name);
-  const other = list.length > 0 ? undefined : Object.keys(fields).find((field) => listOf(fields[field]).some(isFields));
-  if (other === undefined) return list;
-  throw new HttpError(400, `Expected \`${name}\`, got \`${cut(other, 100)}\`, which is not read`);
+export class RecordLists {
+  unread = 0;
+  problem = '';
+
+  in(fields: Fields, name: string): Record<string, unknown>[] {
+    const list = listIn(fields, name);
+    const other =
+      list.length > 0 ? undefined : Object.keys(fields).find((field) => listOf(fields[field]).some(isFields));
+    if (other === undefined) return list;
+    this.unread += listOf(fields[other]).length;
+    this.problem ||= `Expected \`${name}\`, got \`${cut(other, 100)}\`, which is not read`;
+    return list;
+  }
+
+  /** Throws an HTTP 400 error if nothing else of the request was read. */
+  throwIfAlone(others: number): void {
+    if (this.unread > 0 && others === 0) throw new HttpError(400, this.problem);
+  }
 }
 
 export function listIn(fields: Fields, name: string): Record<string, unknown>[] {
