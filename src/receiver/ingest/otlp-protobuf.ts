@@ -204,9 +204,10 @@ class MessageReader {
     const valueEnd = pbf.readVarint() + pbf.pos;
     if (REQUEST_PARTS.has(type)) return this.readRequest(type, valueEnd);
     if (Object.hasOwn(MESSAGES, type)) return this.#read(type, valueEnd);
-    const bytes = this.#bytes.subarray(pbf.pos, valueEnd);
+    const start = pbf.pos;
     pbf.pos = valueEnd;
     if (type === 'counted') return true;
+    const bytes = this.#bytes.subarray(start, valueEnd);
     // Copies the bytes, because a view would keep the whole body in memory.
     return type === 'bytes' ? Uint8Array.from(bytes) : bytes.toString(type === 'hex' ? 'hex' : 'utf8');
   }
