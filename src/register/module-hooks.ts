@@ -1,4 +1,5 @@
 import type { LoadFnOutput, LoadHookContext } from 'node:module';
+import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { isJest } from '../config/environment.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
@@ -49,7 +50,8 @@ const PLACE = 'runspan/register';
 const PATCH = Symbol.for('runspan.register.patch');
 const CALL = "globalThis[Symbol.for('runspan.register.patch')]";
 /** The exports at the end of a bundle. Only comments, such as the address of the source map, may follow. */
-const EXPORTS = /(?<=^|[;}\n])export\s*\{([\w$\s,]*)\}(?=[;\s]*(?:\/\/.*(?:[\r\n]\s*|$))*$)/;
+const EXPORTS =
+  /export(?<![^;}\s][ \t]*export)\s*\{([\w$\s,]*)\}(?=(?:[;\s]|\/\*(?:[^*]|\*(?!\/))*\*\/|\/\/.*(?:[\r\n]|$))*$)/;
 
 const patches = new Map<string, ModulePatch>();
 const loadedModules = new Set<string>();
@@ -96,8 +98,7 @@ export function isLoaded(module: string): boolean {
 
 function applyPatch(module: string, exports: Fields): Fields {
   loadedModules.add(module);
-  const result = guard(`${PLACE} ${module}`, () => patches.get(module)?.patch(exports));
-  return patches.get(module)?.replaced === undefined ? exports : { ...exports, ...fieldsOf(result) };
+  return fieldsOf(guard(`${PLACE} ${module}`, () => patches.get(module)?.patch(exports)) ?? exports);
 }
 
 function load(url: string, context: LoadHookContext, nextLoad: NextLoad): LoadFnOutput {
@@ -120,7 +121,7 @@ function patchCompile(prototype: CommonJsModule): void {
     configurable: true,
     enumerable: true,
     get(this: CommonJsModule): Compile {
-      return guard(PLACE, () => patchOfPath(this.filename)) === undefined ? original : patched;
+      return guard(PLACE, () => patchOf(this.filename)) === undefined ? original : patched;
     },
     set(this: CommonJsModule, value: Compile) {
       if (this === prototype) original = value;
@@ -130,33 +131,34 @@ function patchCompile(prototype: CommonJsModule): void {
 }
 
 function patchedText(source: unknown, path: unknown): string | undefined {
-  const patch = patchOfPath(path);
+  const patch = patchOf(path);
   if (patch === undefined || typeof source !== 'string' || source.includes(CALL)) return undefined;
   return patchedSource('', patch, { format: 'commonjs', source }).source;
 }
 
-function patchOfPath(path: unknown): ModulePatch | undefined {
-  return typeof path === 'string' ? patchOf(path.replaceAll('\\', '/')) : undefined;
-}
-
-/** Finds a patch by the part of the URL after the last `node_modules`. */
-function patchOf(url: string): ModulePatch | undefined {
-  const start = url.lastIndexOf('/node_modules/');
-  if (start < 0) return undefined;
-  return patches.get(url.slice(start + '/node_modules/'.length).replace(/\.[cm]?js$/, ''));
+/** Finds a patch by the part of the URL or path after the last `node_modules`. */
+function patchOf(place: unknown): ModulePatch | undefined {
+  const [, ...parts] = `${place}`.replaceAll('\\', '/').split('/node_modules/');
+  return patches.get(parts.at(-1)?.replace(/\.[cm]?js$/, '') ?? '');
 }
 
 /** Replaces exports of a bundle. Calls inside the bundle and its URL stay the same. Other modules are not changed. */
-function withExports(replaced: readonly string[], module: string, text: string): string {
-  return text.replace(EXPORTS, (_, list: string) => {
-    const exported = Array.from(list.matchAll(/([\w$]+)(?:\s+as\s+([\w$]+))?/g), ([, local = '', name = local]) => {
-      return { name, local, own: replaced.includes(name) ? `__runspan_${name}` : local };
-    });
-    const found = exported.flatMap(({ name, local, own }) => (own === local ? [] : [`${name}: ${own}`]));
-    const originals = exported.map(({ name, local }) => `${name}: ${local}`);
-    const names = exported.map(({ name, own }) => `${own} as ${name}`);
+function withExports(url: string, { module, replaced = [] }: ModulePatch, text: string): string {
+  const changed = text.replace(EXPORTS, (_, list: string) => {
+    const entries = list.matchAll(/([\w$]+)(?:\s+as\s+([\w$]+))?/g);
+    const exported = Array.from(entries, ([, local = '', name = local]) => ({ name, local }));
+    const own = (name: string): string => `__runspan_${name}`;
+    const found = exported.flatMap(({ name }) => (replaced.includes(name) ? [`${name}: ${own(name)}`] : []));
+    // In a cycle of imports, an export may have no value yet.
+    const originals = exported.map(({ name, local }) => `get ${name}() { return ${local}; }`);
+    const names = exported.map(({ name, local }) => `${replaced.includes(name) ? own(name) : local} as ${name}`);
     return `const { ${found} } = ${CALL}('${module}', { ${originals} });\nexport { ${names} }`;
   });
+  if (changed.includes('__runspan_')) return changed;
+  loadedModules.add(module);
+  const line = `the exports of ${url} have an unknown form, so its steps may be missing; wrap the SDK with runspan/ai or runspan/claude-agent`;
+  diagnostics.warnOnce(line, line);
+  return text;
 }
 
 function patchedSource(url: string, patch: ModulePatch, { format, source }: LoadFnOutput): { source?: string } {
@@ -164,10 +166,9 @@ function patchedSource(url: string, patch: ModulePatch, { format, source }: Load
   // For some CommonJS modules, Node reads the source after this hook and then calls the hook again.
   if (source === undefined || source === null) return {};
   const text = typeof source === 'string' ? source : new TextDecoder().decode(source);
-  if (format === 'module' && replaced !== undefined) return { source: withExports(replaced, module, text) };
+  if (format === 'module' && replaced !== undefined) return { source: withExports(url, patch, text) };
   if (format === 'module') {
-    const self = JSON.stringify(url);
-    return { source: `${text}\nimport * as __runspan from ${self};\n${CALL}('${module}', __runspan);` };
+    return { source: `${text}\nimport * as __runspan from ${JSON.stringify(url)};\n${CALL}('${module}', __runspan);` };
   }
   // If a package has no `type`, the format of a required module is unknown.
   if (format !== 'commonjs' && typeof format === 'string') return {};

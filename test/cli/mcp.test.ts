@@ -2,7 +2,7 @@ import { InMemoryTransport } from '@modelcontextprotocol/server';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import * as z from 'zod/v4';
 import { type McpOptions, serveMcp } from '#src/cli/mcp/mcp.ts';
-import { lenient } from '#src/cli/mcp/tool.ts';
+import { acceptingTexts } from '#src/cli/mcp/tool.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
 import { idOf, run as makeRun, runAtSecond as run } from '../browser/runs.ts';
 import { serve } from '../http/server.ts';
@@ -406,7 +406,7 @@ it.each<[string, (standard?: unknown) => unknown]>([
 
 it('arguments within arguments are read like those on top, and data stays as it is', () => {
   const step = z.strictObject({ on: z.boolean().optional(), counts: z.array(z.int()).optional(), name: z.string() });
-  const schema = lenient(z.strictObject({ steps: z.array(step), data: z.record(z.string(), z.unknown()) }));
+  const schema = acceptingTexts(z.strictObject({ steps: z.array(step), data: z.record(z.string(), z.unknown()) }));
   const steps = JSON.stringify([
     { on: 'True', counts: ['5', 6], name: '7' },
     { on: null, counts: '', name: 'true' },

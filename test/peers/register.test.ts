@@ -6,6 +6,7 @@ import { transformWithEsbuild } from 'vite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Registered, registered } from '../integrations/registered.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { laterNode } from './later-node.ts';
 
 const CHAT = 'openai.chat.completions';
@@ -119,6 +120,16 @@ test('the stack traces of the AI SDK name the same files, lines and columns as w
   expect(traced.tree).toEqual(['generateText']);
 });
 
+test.each([
+  ['is traced if comments follow its exports', 'export { generateText } /* * */ // end', ['generateText'], /^$/],
+  ['is named if code follows', 'export { generateText }; void 0;', [], / exports of file:\S+index.mjs have an .*\n$/],
+])('a module of the AI SDK %s', async (_, end, tree, stderr) => {
+  const cwd = testFolder({ 'node_modules/ai/dist/index.mjs': `const generateText = () => {};\n  ${end}` });
+  const code = `import { generateText } from './node_modules/ai/dist/index.mjs'; generateText({});`;
+  const command = [laterNode(), '--import', import.meta.resolve('runspan/register'), '--input-type=module', '-e', code];
+  expect(await registered(command, {}, cwd)).toMatchObject({ code: 0, tree, stderr: expect.stringMatching(stderr) });
+});
+
 test('a package whose name ends in that of the AI SDK is not taken for a bundled copy of it', async () => {
   const imports = `
     import { CohereClientV2 } from 'cohere-ai';
@@ -134,8 +145,7 @@ test('a package whose name ends in that of the AI SDK is not taken for a bundled
     await client.chat({ model: 'command', messages: [{ role: 'user', content: 'Tea' }] });
     server.close();
     server.closeAllConnections();`;
-  const { stdout, tree } = await run([imports, main]);
-  expect([stdout, tree]).toEqual(['true\n', ['cohere.chat']]);
+  expect(await run([imports, main])).toMatchObject({ stdout: 'true\n', tree: ['cohere.chat'] });
 });
 
 test.each(formats)('a streamed text of the format %s is cancelled when the browser closes', async (format) => {

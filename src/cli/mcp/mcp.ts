@@ -8,7 +8,7 @@ import { type SourceOptions, withSource, withSourceOptions } from '../query/run-
 import { answerOf } from './answer.ts';
 import { rerunTool } from './rerun-tool.ts';
 import { runTools } from './run-tools.ts';
-import { lenient, type Tool } from './tool.ts';
+import { acceptingTexts, type Tool } from './tool.ts';
 import { traceTools } from './trace-tools.ts';
 
 const INSTRUCTIONS = `runspan records the runs of LLM applications: model calls, tool calls and the functions around them.
@@ -60,7 +60,7 @@ function register(
   options: SourceOptions,
   annotations: ToolAnnotations,
 ): void {
-  const definition = { description, inputSchema: lenient(input), annotations };
+  const definition = { description, inputSchema: acceptingTexts(input), annotations };
   server.registerTool(name, definition, async (given, { mcpReq: { signal } }) => {
     try {
       // A file or a receiver may come and go while the server runs, so each read opens the source again.

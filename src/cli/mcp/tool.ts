@@ -24,21 +24,21 @@ export function tool<Input extends z.ZodObject>(definition: Tool<Input>): Tool {
  * Returns a schema that takes arguments as models send them: null and blank text are absent, and text for a number, a
  * boolean, an object or a list is parsed as JSON. An unknown key stays an error.
  */
-export function lenient<Input extends z.ZodObject>(input: Input): z.ZodPreprocess<Input> {
+export function acceptingTexts<Input extends z.ZodObject>(input: Input): z.ZodPreprocess<Input> {
   const expected = z.toJSONSchema(input, { io: 'input' }) as Expected;
-  return z.preprocess((given) => asMeant(given, expected), input);
+  return z.preprocess((given) => argumentOf(given, expected), input);
 }
 
 /** The part of a JSON schema that the meaning of an argument depends on. */
 type Expected = { type?: string; properties?: Readonly<Record<string, Expected>>; items?: Expected };
 
-function asMeant(given: unknown, { type = 'string', properties, items }: Expected): unknown {
+function argumentOf(given: unknown, { type = 'string', properties, items }: Expected): unknown {
   const isJson = typeof given === 'string' && type !== 'string';
   // Python's booleans begin with an upper-case letter.
   const value = isJson ? parsedJson(type === 'boolean' ? given.toLowerCase() : given) : given;
-  if (items !== undefined) return mapped(value, (item) => asMeant(item, items));
+  if (items !== undefined) return mapped(value, (item) => argumentOf(item, items));
   if (properties === undefined || !isFields(value)) return value;
-  const entries = Object.entries(value).map(([key, one]) => [key, asMeant(one, properties[key] ?? {})] as const);
+  const entries = Object.entries(value).map(([key, one]) => [key, argumentOf(one, properties[key] ?? {})] as const);
   const isAbsent = (one: unknown): boolean => one === null || textOf(one)?.trim() === '';
   return Object.fromEntries(entries.filter(([key, one]) => !(isAbsent(one) && Object.hasOwn(properties, key))));
 }

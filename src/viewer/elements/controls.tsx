@@ -89,15 +89,17 @@ export function CopyButton({ text, label, word }: { text: () => string; label: s
   );
 }
 
-/** Browsers have `navigator.clipboard` only in secure contexts, such as pages over HTTPS. */
+/** Browsers have `navigator.clipboard` only in secure contexts. `execCommand` may return true without the event. */
 async function writeClipboard(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  let isCopied = false;
   const fill = (event: ClipboardEvent): void => {
     event.preventDefault();
     event.clipboardData?.setData('text/plain', text);
+    isCopied = true;
   };
   document.addEventListener('copy', fill);
-  const isCopied = document.execCommand('copy');
+  document.execCommand('copy');
   document.removeEventListener('copy', fill);
   if (!isCopied) throw new Error('The browser did not copy');
 }
