@@ -189,7 +189,10 @@ describe('a broken stream', () => {
   });
 
   it('waits for the delay that the server requests', async () => {
-    const { client } = await script([breaking(`retry: 20000\n${METADATA}`), ending(value(1))]);
+    const { client } = await script([
+      breaking(`retry: 20000\n${METADATA}`),
+      ending(`${value(1)}event: end\ndata:\n\n`),
+    ]);
 
     await success(names(client.runs.stream('t-1', RESUMABLE)));
 
@@ -216,19 +219,17 @@ describe('a broken stream', () => {
     expect(seen.slice(0, 4).map(({ headers }) => headers['last-event-id'])).toEqual(['3', '4', '4', '5']);
   });
 
-  it('of a thread continues after its last event, even if a run failed', async () => {
+  it('of a thread continues until a connection brings no event, even if a run failed', async () => {
     const failed = 'event: error\ndata: {"message":"no"}\nid: 5\n\n';
-    const { client, asked, seen } = await script([breaking(''), ending(failed), ending(value(6)), ending('')]);
+    const { client, asked, seen } = await script([breaking(''), ending(failed), ending(failed + value(6)), ending('')]);
 
     const stream = client.threads.joinStream('t-1', { streamModes: ['run_modes', 'lifecycle'] });
 
-    const found: string[] = [];
-    expect(await failure(names(stream, found))).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
-    expect(found).toEqual(['error 5', 'values 6']);
+    expect(await success(names(stream))).toEqual(['error 5', 'values 6']);
     expect(new Set(asked())).toEqual(
       new Set(['GET /threads/t-1/stream?stream_modes=run_modes&stream_modes=lifecycle']),
     );
-    expect(seen.map(({ headers }) => headers['last-event-id']).join(' ')).toBe('  5 6 6 6 6 6');
+    expect(seen.map(({ headers }) => headers['last-event-id']).join(' ')).toBe('  5 6');
     expect((await stream).runId).toBeUndefined();
   });
 
@@ -251,26 +252,42 @@ describe('a broken stream', () => {
 
 const [first, next, none, both] = [ending(METADATA), ending(value(1)), ending(''), ending(METADATA + value(1))];
 const runIs = (state: string): Step => status(200, {}, JSON.stringify({ status: state }));
-const active: Step = (...to) => (to[1].url?.endsWith('/r-1') ? runIs('running') : none)(...to);
+const active = Array.from({ length: 6 }, () => [runIs('running'), none]).flat();
+const gone = ending('event: error\ndata: "Run not found"\n\n');
+const heartbeats: Step = (response) => {
+  const beat = setInterval(() => response.write(': heartbeat\n\n'), 1_000);
+  response
+    .on('close', () => clearInterval(beat))
+    .writeHead(200, SSE)
+    .flushHeaders();
+};
+const location = { ...SSE, location: '/runs/r-1/stream' };
+const cuts = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((id) => ending(value(id)));
 
 it.each<[run: string, steps: readonly Step[], requests: string]>([
   ['has failed', [first, runIs('error'), next, none], 'run 0 1 fulfilled'],
-  ['has timed out, at the second attempt', [first, runIs('timeout'), breaking(''), next, none], 'run 0 0 1 fulfilled'],
+  ['has timed out, and the connection breaks', [both, runIs('timeout'), breaking('')], 'run 1 fulfilled'],
+  ['has timed out, and its error is missing', [first, runIs('timeout'), next, gone], 'run 0 1 rejected'],
+  ['has succeeded, and the server is down', [both, runIs('success'), status(503)], 'run 1 fulfilled'],
+  ['has succeeded, and its events are gone', [both, runIs('success'), gone], 'run 1 fulfilled'],
+  ['has succeeded, and only heartbeats arrive', [both, runIs('success'), heartbeats], 'run 1 fulfilled'],
   ['is interrupted, and its events are deleted', [both, runIs('interrupted'), status(404)], 'run 1 fulfilled'],
-  ['was deleted', [both, status(404)], 'run fulfilled'],
+  ['was deleted', [both, status(404), gone], 'run 1 fulfilled'],
   ['is pending', [first, runIs('pending'), ending(`${value(1)}event: end\ndata:\n\n`)], 'run 0 fulfilled'],
   ['is running', [first, runIs('running'), next, runIs('success'), none], 'run 0 run 1 fulfilled'],
   ['cannot be read at first', [first, status(503), next, runIs('success'), none], 'run 0 run 1 fulfilled'],
-  ['is active without events', [both, active], 'run 1 run 1 run 1 run 1 run 1 run rejected'],
-  ['has ended, and its events repeat', [both, runIs('success'), both], 'run 1 1 1 1 1 rejected'],
-  ['is stateless', [ending(METADATA, { ...SSE, location: '/runs/r-1/stream' }), next, none], '0 1 fulfilled'],
+  ['cannot be read', [both, hang, none], 'run 1 fulfilled'],
+  ['is active without events', [first, ...active, runIs('error'), next, none], `${'run 0 '.repeat(7)}1 fulfilled`],
+  ['has ended, and its events repeat', [both, runIs('success'), both], 'run 1 fulfilled'],
+  ['is active, and its events repeat', [first, runIs('running'), both, runIs('error'), both], 'run 0 run 1 fulfilled'],
+  ['is stateless', [ending(METADATA, location), ...cuts, none], '0 1 2 3 4 5 6 7 8 9 fulfilled'],
   ['is stateless and not stored', [both], 'fulfilled'],
 ])('a stream whose connection is closed ends, or fails, if its run %s', async (run, steps, requests) => {
   const { client, seen } = await script(steps, { maxRetries: 0 });
   const [found, isStateless] = [[] as string[], run.startsWith('is stateless')];
   const stream = isStateless ? client.statelessRuns.stream(RUN) : client.runs.stream('t-1', RESUMABLE);
   const { status } = await settled(names(stream, found));
-  expect(found.slice(0, 2)).toEqual(['metadata 0', 'values 1']);
+  expect([...found.slice(0, 2), new Set(found).size]).toEqual(['metadata 0', 'values 1', found.length]);
   const sent = seen.slice(1).map(({ url, headers }) => (url?.endsWith('/r-1') ? 'run' : headers['last-event-id']));
   expect([...sent, status].join(' ')).toBe(requests);
 });
@@ -428,13 +445,9 @@ const moments: readonly (readonly [moment: string, steps: readonly Step[], reque
   ['a stream before the headers of a reconnect', [breaking(METADATA), hang], 2, 'RUNSPAN_STREAM_BROKEN'],
   ['a stream in the request for the status of the run', [ending(METADATA), hang], 2, 'RUNSPAN_STREAM_BROKEN'],
   ['a stream after a reconnect', [breaking(METADATA), begun], 2, 'RUNSPAN_STREAM_BROKEN'],
+  ['a stream after the end of its run', [ending(METADATA), runIs('error'), begun], 3, 'RUNSPAN_STREAM_BROKEN'],
   ['a wait before the headers', [hang], 1, 'RUNSPAN_NO_RESPONSE'],
-  [
-    'a wait while the body is read',
-    [(response) => response.writeHead(200, HEAD).write('\n')],
-    1,
-    'RUNSPAN_STREAM_BROKEN',
-  ],
+  ['a wait while the body is read', [begun], 1, 'RUNSPAN_STREAM_BROKEN'],
 ];
 
 describe.each(['an abort', 'the close of the client'])('%s', (way) => {

@@ -4,11 +4,11 @@ import { failureOf } from '../../../http/failure.ts';
 import { isTransient } from '../../../http/retry.ts';
 import type { ResponseBody } from '../../../http/transport.ts';
 import { allowListeners } from '../../../platform/node.ts';
-import { clearTimer, setTimer } from '../../../platform/timers.ts';
+import { clearTimer, monotonicNowMs, setTimer } from '../../../platform/timers.ts';
 import type { Api } from '../../api.ts';
 import { type Call, type PreparedCall, pathOf, queryText } from '../../endpoint.ts';
 import { ApiError, InvalidResponseError } from '../../errors.ts';
-import { EventStream, type EventStreamItem, EventTooLongError } from '../../event-stream.ts';
+import { EventStream, type EventStreamItem, EventTooLongError, type ServerSentEvent } from '../../event-stream.ts';
 import { type LastEvent, RunFailedError, type RunPlace, StreamError } from '../errors.ts';
 import type { RunSettings } from '../run-request.ts';
 import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
@@ -23,6 +23,11 @@ const REQUESTED_DELAY_MAX_MS = 30_000;
 
 /** Maximum time without data on a connection whose server sends heartbeats. */
 const HEARTBEAT_SILENCE_MS = 60_000;
+
+/** For the request for the run's status, and the headers of a connection that may have no new events. */
+const SHORT = { timeoutMs: 5_000 };
+/** Maximum time without an event after the run has ended. */
+const TAIL_SILENCE_MS = 2_000;
 
 /** Maximum length of an event's name or id in an error. */
 const SHOWN_MAX = 200;
@@ -51,7 +56,7 @@ const unreachable = new FinalizationRegistry<() => void>((release) => release())
 /**
  * Reads an event stream over one or more connections. If a connection ends before the run, the next request names the
  * last event. The request is sent to the `Location` of the first response, or to the run's path if the server stores the
- * events. The source gives up after five consecutive reconnects without an event. Chunks are read on demand.
+ * events. The source gives up after five failed reconnects without an event. Chunks are read on demand.
  */
 export class EventSource<Values> {
   readonly #api: Api;
@@ -74,13 +79,17 @@ export class EventSource<Values> {
   /** Path and query from which the server says that the stream can resume. */
   #location: string | undefined;
   #lastId: string;
-  /** Event id after which the connection resumes. The id is empty after the connection's first event. */
+  #lastHasId = true;
+  /** Event id after which the connection resumes. The id is empty after the connection's first new event. */
   #continuedId = '';
+  /** The stream's first event, to notice a server that ignores the last event's id and starts over. */
+  #firstKey: string | undefined;
+  #startsOver = false;
   #runError: RunError | undefined;
   /** Whether the last event of the run has arrived, so that a break ends the stream. */
   #hasEnded = false;
-  /** Whether the run has ended or its status is unknown, so that the stream ends with the stored events. */
-  #isOver = false;
+  /** The run's final or unknown status, if the stream ends at a connection without new events. */
+  #tail: string | undefined;
   lastEvent: LastEvent | undefined;
 
   /** Opens a stream. Resolves when the response headers arrive. */
@@ -161,21 +170,25 @@ export class EventSource<Values> {
    * connection.
    */
   async *#read(): AsyncGenerator<SentEvent<Values>, unknown, undefined> {
-    const parser = new EventStream(this.#lastId);
-    this.#continuedId = this.#lastId;
-    const { lastEvent } = this;
+    const lastId = this.#lastId;
+    const parser = new EventStream(lastId);
+    this.#continuedId = lastId;
+    this.#startsOver = false;
+    const isLast = this.#tail !== undefined;
+    const isEnd = (): boolean => isLast && this.#lastId === lastId && !this.#api.isClosed;
+    let quietSinceMs = monotonicNowMs();
     const chunks = (this.#body as ResponseBody)[Symbol.asyncIterator]();
     try {
       for (;;) {
-        const chunk = await this.#next(chunks);
+        const chunk = await this.#next(chunks, quietSinceMs);
         if (chunk === undefined) {
-          if (parser.isWithinEvent) return new NoResponseError('the connection was closed within an event');
-          const isComplete = await this.#isComplete(this.lastEvent !== lastEvent);
-          return isComplete ? undefined : new NoResponseError('the connection was closed');
+          if (parser.isWithinEvent) throw new NoResponseError('the connection was closed within an event');
+          return isEnd() || (await this.#isComplete()) ? undefined : new NoResponseError('the connection was closed');
         }
         for (const item of parser.feed(chunk)) {
           const event = this.#eventOf(item);
           if (event !== undefined) yield event;
+          if (item.kind === 'event') quietSinceMs = monotonicNowMs();
         }
       }
     } catch (thrown) {
@@ -183,42 +196,52 @@ export class EventSource<Values> {
       // Do not reconnect, because the server would send the same oversized event again.
       if (thrown instanceof EventTooLongError)
         throw this.#error(thrown.message, 'the client stopped reading the stream', thrown);
-      return thrown;
+      return isEnd() ? undefined : thrown;
     }
   }
 
   /**
    * Returns whether the stream is complete when a connection was closed without an error, which a proxy may also do. If
-   * the run has ended, reconnects request the missing events until there are none. A thread's stream is never complete.
+   * the run is not active, or if its status is unknown, reconnects request the missing events until there are none.
    */
-  async #isComplete(hasEvents: boolean): Promise<boolean> {
-    if (this.#hasEnded || (this.#isOver && !hasEvents)) return true;
-    if (!this.#canResume) return this.lastEvent !== undefined;
-    if (this.#isOver || !this.#isOfRun) return false;
-    const path = this.place.threadId && this.#runPath;
-    try {
-      const run = path && (await this.#api.send<{ status?: unknown }>(this.#get(path))).data;
-      if (run && (run.status === 'pending' || run.status === 'running')) return false;
-    } catch (thrown) {
-      // A deleted run has ended. After a temporary failure, the stream reconnects.
-      return isFinal(thrown);
-    }
-    this.#isOver = true;
-    this.#reconnects = 0;
+  async #isComplete(): Promise<boolean> {
+    if (this.#hasEnded) return true;
+    // A server would repeat an event without an id.
+    if (!this.#canResume || !this.#lastHasId) return this.lastEvent !== undefined;
+    if (!this.#isOver) this.#tail = String(await this.#status());
+    if (this.#tail === 'pending' || this.#tail === 'running') this.#tail = undefined;
+    // While the run is active, the delay grows, but three attempts remain.
+    this.#reconnects = this.#tail === undefined ? Math.min(this.#reconnects, RECONNECTS_MAX - 3) : 0;
     return false;
   }
 
-  /** Converts an event. Returns undefined for other items, and for the event after which the connection resumes. */
+  async #status(): Promise<unknown> {
+    const path = this.place.threadId && this.#runPath;
+    try {
+      return path && (await this.#api.send<{ status?: unknown } | null>(this.#get(path, SHORT))).data?.status;
+    } catch (thrown) {
+      if (this.#api.isClosed || this.#ending.signal.aborted) throw thrown;
+      return undefined;
+    }
+  }
+
+  get #isOver(): boolean {
+    return ['success', 'error', 'timeout', 'interrupted'].includes(this.#tail ?? '');
+  }
+
+  /** Converts an event. Returns undefined for other items, and for repeated events. */
   #eventOf(item: EventStreamItem): SentEvent<Values> | undefined {
     if (item.kind === 'retry') this.#requestedDelayMs = Math.min(item.ms, REQUESTED_DELAY_MAX_MS);
     if (item.kind === 'comment') this.#sawHeartbeat = true;
     if (item.kind !== 'event') return undefined;
-    const { id, data, hasOwnId } = item.event;
-    const isRepeated = this.#continuedId !== '' && hasOwnId && id === this.#continuedId;
-    this.#continuedId = '';
-    if (isRepeated) return undefined;
-    // The limit also applies to a server that repeats the events of an ended run.
-    if (!this.#isOver) this.#reconnects = 0;
+    const { id, data, hasOwnId, name } = item.event;
+    if (this.#isRepeated(item.event)) return undefined;
+    // A server may report with such an event that it has no events after the last one.
+    const isOfServer = this.#tail === 'success' || (!hasOwnId && !/^(?:error|timeout)$/.test(this.#tail ?? 'error'));
+    if (this.#isOfRun && name === 'error' && isOfServer) throw new NoResponseError('the server does not continue');
+    this.#reconnects = 0;
+    if (!this.#isOver) this.#tail = undefined;
+    this.#lastHasId = hasOwnId;
     this.#lastId = id;
     const event = agentEventOf<Values>(item.event);
     this.lastEvent = { name: event.name, id: event.id };
@@ -233,8 +256,27 @@ export class EventSource<Values> {
     return { event, characters: data.length };
   }
 
-  async #next(chunks: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
-    const silenceMs = this.#sawHeartbeat ? Math.min(this.#idleTimeoutMs, HEARTBEAT_SILENCE_MS) : this.#idleTimeoutMs;
+  /** Returns whether a connection repeats an event, because it includes the last event or starts over. */
+  #isRepeated({ id, data, hasOwnId }: ServerSentEvent): boolean {
+    const key = `${hasOwnId ? id : ''} ${data}`;
+    const lastId = this.#continuedId;
+    this.#firstKey ??= key;
+    if (lastId === '') return false;
+    const isLast = hasOwnId && id === lastId;
+    if (this.lastEvent !== undefined && !isLast) {
+      // Ids of a run are in order if they are numbers, or pairs such as `1700000000000-1`.
+      const isOrdered = this.#isOfRun && hasOwnId && /^\d+(?:-\d+)? \d+(?:-\d+)?$/.test(`${id} ${lastId}`);
+      const isBefore = isOrdered ? id.localeCompare(lastId, 'en', { numeric: true }) < 0 : this.#startsOver;
+      this.#startsOver = isBefore || key === this.#firstKey;
+    }
+    if (isLast || !this.#startsOver) this.#continuedId = '';
+    return isLast || this.#startsOver;
+  }
+
+  async #next(chunks: AsyncIterator<Uint8Array>, quietSinceMs: number): Promise<Uint8Array | undefined> {
+    const heartbeatMs = this.#sawHeartbeat ? HEARTBEAT_SILENCE_MS : Infinity;
+    const tailMs = this.#isOver ? Math.max(0, quietSinceMs + TAIL_SILENCE_MS - monotonicNowMs()) : Infinity;
+    const silenceMs = Math.min(this.#idleTimeoutMs, heartbeatMs, tailMs);
     const end = (): void => this.#body?.destroy(new DeadlineError(`no data arrived for ${silenceMs} ms`));
     const timer = setTimer(end, silenceMs);
     try {
@@ -246,7 +288,7 @@ export class EventSource<Values> {
     }
   }
 
-  /** Returns false if the run has ended and the server does not send more events. */
+  /** Returns false if the server does not send more events, and the run is not known to be active. */
   async #reconnect(thrown: unknown): Promise<boolean> {
     const problem = failureOf(thrown).detail;
     this.#body?.destroy();
@@ -262,13 +304,14 @@ export class EventSource<Values> {
         throw this.#error(problem, `${RECONNECTS_MAX} attempts to reconnect failed`, thrown);
       try {
         await this.#api.wait(this.#delayMs(), this.#ending.signal);
-        await this.#connect(this.#get(path), lastId);
+        await this.#connect(this.#get(path, this.#tail === undefined ? undefined : SHORT), lastId);
         return true;
       } catch (refused) {
         if (this.#ending.signal.aborted) throw refused;
         if (this.#api.isClosed) throw this.#error(problem, CLOSED, thrown);
-        if (!isFinal(refused)) continue;
-        if (this.#isOver) return false;
+        if (this.#tail !== undefined) return false;
+        const isAnswer = refused instanceof ApiError || refused instanceof InvalidResponseError;
+        if (!isAnswer || (refused instanceof ApiError && isTransient(refused.status))) continue;
         throw this.#error(problem, `the stream cannot continue: ${refused.message}`, refused);
       }
     }
@@ -290,8 +333,8 @@ export class EventSource<Values> {
     return runId && `${thread}/runs/${pathOf(runId)}`;
   }
 
-  #get(path: string): Call {
-    return { name: this.#call.name, method: 'GET', path, options: this.#call.options };
+  #get(path: string, limit?: typeof SHORT): Call {
+    return { name: this.#call.name, method: 'GET', path, options: { ...this.#call.options, ...limit } };
   }
 
   async #connect(call: Call, lastEventId: string | undefined) {
@@ -320,10 +363,6 @@ export class EventSource<Values> {
     const lastEvent = name === undefined ? undefined : { name: shown(name), id: id && shown(id) };
     return new StreamError(this.#api.factsOf(this.#call), { ...this.place, lastEvent, problem, outlook }, { cause });
   }
-}
-
-function isFinal(thrown: unknown): thrown is ApiError | InvalidResponseError {
-  return thrown instanceof InvalidResponseError || (thrown instanceof ApiError && !isTransient(thrown.status));
 }
 
 /** Reads the run id and thread id from `Content-Location: /threads/{thread_id}/runs/{run_id}`. */
