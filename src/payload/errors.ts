@@ -85,13 +85,14 @@ const ABORTS = /^(?:AbortError|APIUserAbortError|RequestAbortedError|ModelAbortE
 const verdicts = new WeakMap<object, { readonly traceId: string; readonly isAbort: boolean }>();
 
 /**
- * Returns whether a run failed because its caller aborted it. A run that rethrows an error of another run of its trace
- * ends like that run, because only the innermost call knows its signal. `reason` is that of the aborted signal. A timeout
- * is not an abort. `otherwise` is the result for an error that reports neither.
+ * Returns whether a run failed because its caller aborted it. A run that rethrows an error of another run of its trace,
+ * or throws an abort with that error as its cause, ends like that run: only the innermost call knows its signal. `reason`
+ * is that of the aborted signal. A timeout is not an abort. `otherwise` is the result for an error that reports neither.
  */
 export function isAbort(thrown: unknown, traceId: string, reason?: unknown, otherwise?: boolean): boolean {
-  const known = verdicts.get(thrown as object);
-  const found = known?.traceId === traceId ? known.isAbort : isAbortError(thrown, otherwise);
+  const named = isAbortError(thrown, otherwise);
+  const known = verdicts.get(thrown as object) ?? (named ? verdicts.get(causesOf(thrown)[0] as object) : undefined);
+  const found = known?.traceId === traceId ? known.isAbort : named;
   const verdict = reason === undefined ? found : !isTimeout(thrown) && isAbortError(reason, true);
   if (typeof thrown === 'object' && thrown !== null) verdicts.set(thrown, { traceId, isAbort: verdict });
   return verdict;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { traceable } from '#src/index.ts';
+import { currentRun, traceable } from '#src/index.ts';
 import { recordRuns } from '#src/testing.ts';
 import { forAllAsync } from '../support/campaign.ts';
 import { record } from './recorder.ts';
@@ -109,13 +109,16 @@ test.each(Object.entries(ERRORS))(
   },
 );
 
-test('a timeout that was handled is no reason of a later abort', async () => {
+test.each(['cancelled', undefined])('a timeout is the reason of a later abort only as its cause: %s', async (end) => {
   using recorder = recordRuns();
-  const slow = traceable(() => Promise.reject(new DOMException('late', 'TimeoutError')));
+  const slow = traceable(() => {
+    Object.assign(currentRun() ?? {}, { abortReason: new DOMException('late', 'TimeoutError') });
+    return Promise.reject(new DOMException('off', 'AbortError'));
+  });
   const work = async () => {
-    await slow().catch(() => {});
-    throw new DOMException('off', 'AbortError');
+    const cause: unknown = await slow().catch((error: unknown) => error);
+    throw Object.assign(new Error('off', end ? {} : { cause }), { name: 'AbortError' });
   };
   await expect(traceable(work, { name: 'work' })()).rejects.toThrow('off');
-  expect(recorder.run('work').extra?.runspan_end_reason).toBe('cancelled');
+  expect(recorder.run('work').extra?.runspan_end_reason).toBe(end);
 });

@@ -540,7 +540,7 @@ describe('a call that fails', () => {
     ['signal that aborts with an own reason is cancelled', () => ({ abortSignal: withOwnReason() }), 'cancelled'],
     ['signal that times out fails', () => ({ abortSignal: AbortSignal.timeout(50) }), undefined],
     ['time limit fails', () => ({ timeout: 50 }), undefined],
-  ])('with a %s, and so does its model call', async (_, options, reason) => {
+  ])('with a %s, and so does its model call, also during a tool', async (_, options, reason) => {
     const { chat, recorder } = await start();
     const call = { model: chat('endless'), prompt: 'Rain?' };
     await sdk.streamText({ ...call, ...options(), onError: () => {} }).consumeStream();
@@ -552,6 +552,9 @@ describe('a call that fails', () => {
       ['silent', reason],
     ]);
     expect(recorder.runs.map(({ error }) => typeof error)).toEqual(Array(4).fill('string'));
+    const tool = () => new Promise((resolve) => setTimeout(resolve, 100));
+    await sdk.streamText({ ...inTwoSteps(chat, tool), ...options() }).consumeStream();
+    expect([typeof recorder.runs[4]?.error, recorder.runs[4]?.extra?.runspan_end_reason]).toEqual(['string', reason]);
   });
 
   test('of a tool has the error on the run of the tool', async () => {

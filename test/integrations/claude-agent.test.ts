@@ -76,7 +76,7 @@ const { turns } = fc.letrec<{ turns: Turn[]; turn: Turn; block: Block }>((tie) =
 const picks = fc.array(fc.nat(), { minLength: 1, maxLength: 40 });
 const RESULT = { type: 'result', subtype: 'success', result: 'Done.', is_error: false };
 
-function queryOf(messages: Iterable<Message>): () => AsyncGenerator<Message> {
+function queryOf(messages: Iterable<Message>): (params?: unknown) => AsyncGenerator<Message> {
   const sdk = { query: () => Object.assign(from(messages), { interrupt: () => {} }), tool: () => {} };
   return wrapClaudeAgentSDK(sdk).query;
 }
@@ -146,13 +146,13 @@ it.each([
   });
 });
 
-it('keeps the object of the query and its methods, and reads no message ahead', async () => {
+it('keeps the object of the query and its methods, reads no message ahead, and is cancelled by `interrupt`', async () => {
   using recorder = recordRuns();
   let asked = 0;
   const messages = { type: 'system', subtype: 'init' };
   const query = Object.assign(
     (async function* () {
-      for (;;) {
+      while (asked < 2) {
         asked++;
         yield messages;
       }
@@ -165,7 +165,7 @@ it('keeps the object of the query and its methods, and reads no message ahead', 
   expect(asked).toBe(0);
   expect((await query.next()).value).toBe(messages);
   expect(asked).toBe(1);
-  await query.return(undefined as never);
+  for await (const _ of query);
   expect(recorder.runs).toMatchObject([{ name: 'claude-agent', extra: { runspan_end_reason: 'cancelled' } }]);
 });
 
@@ -195,6 +195,12 @@ it('records a compaction, the cost and structured output of a result, and a requ
   ]);
 });
 
+it('ends a session without prompts as it is', async () => {
+  using recorder = recordRuns();
+  for await (const _ of queryOf([{ type: 'system', subtype: 'init' }])({ prompt: from([]) }));
+  expect(recorder.runs.map((run) => run.end_time && (run.extra?.runspan_end_reason ?? 'done'))).toEqual(['done']);
+});
+
 it('hides messages, prompts and results', async () => {
   using recorder = recordRuns({ hideInputs: true, hideOutputs: true });
   const block = { type: 'tool_use', id: 't', name: 'Tool', input: { text: 'secret' } };
@@ -204,7 +210,7 @@ it('hides messages, prompts and results', async () => {
     { type: 'assistant', message },
     { type: 'user', message: { role: 'user', content: [result] } },
     { ...RESULT, result: 'secret' },
-  ]) as (params: unknown) => AsyncGenerator;
+  ]);
   for await (const _ of query({ prompt: 'secret' }));
   expect(recorder.runs).toHaveLength(3);
   expect(JSON.stringify(recorder.runs)).not.toContain('secret');

@@ -1,7 +1,6 @@
 import { shared } from '../../base/shared.ts';
 import { observedStream } from '../../instrument/results/observed-stream.ts';
 import { noObserver, replaceOwn } from '../../instrument/results/observer.ts';
-import { abortReason } from '../../payload/errors.ts';
 import { setSoon } from '../../platform/timers.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
 import { currentRun } from '../../run/start-run.ts';
@@ -13,6 +12,8 @@ interface Operation {
   hiding?: CallDescription['hiding'];
   /** The number of consumers of a streaming result, for example an HTTP response. Undefined until the first one. */
   consumers?: number;
+  /** Whether the SDK reports an abort of the operation in its stream, without the reason. */
+  isStreamed?: boolean;
   model?: ModelStream;
   /** Whether a wrapper has started the run, and the SDK has not published the call yet. */
   isUnpublished?: boolean;
@@ -41,7 +42,7 @@ export function leaveToWrapper(run: Run | undefined): boolean {
  */
 export function observedOperation(base: ReadableStream, run: Run): ReadableStream {
   const answer = new AnswerStream(run, operationReader);
-  const operation = openOperation(run);
+  const operation = Object.assign(openOperation(run), { isStreamed: true });
   const leave = (): void => {
     operation.consumers = (operation.consumers ?? 0) - 1;
     // Waits for one turn of the event loop, because the application may read `result.text` next.
@@ -74,11 +75,8 @@ export class ModelStream extends AnswerStream {
     const above = currentRun();
     this.#operation = openOperation(above);
     this.#operation.model = this;
-    const onEnd = (): void => {
-      // The SDK has a signal of its own for the time limit of an operation, and reports its end as an abort.
-      if (this.#operation.consumers !== undefined && above) above.abortReason = abortReason(run.signal?.deref());
-    };
-    run.addHooks({ onEnd });
+    // The SDK has a signal of its own for the time limit of an operation. The limit may also end during a tool.
+    if (this.#operation.isStreamed && above) above.signal = run.signal;
   }
 
   override chunk(value: unknown): void {

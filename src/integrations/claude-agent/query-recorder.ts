@@ -57,8 +57,8 @@ export class QueryRecorder extends StreamRecorder {
   /** The outcome of the latest turn. Undefined while a turn is open, and after an interruption. */
   #outcome: { readonly error: string | undefined } | undefined;
   #isInterrupted = false;
-  /** Whether the application has closed the query. */
-  isClosed = false;
+  /** Whether the application has closed the query, or has interrupted it since the latest result. */
+  isStopped = false;
 
   constructor(run: Run) {
     super(run);
@@ -79,8 +79,9 @@ export class QueryRecorder extends StreamRecorder {
   }
 
   override end(): void {
-    const isStopped = this.#isInterrupted || this.isClosed || this.run.signal?.deref()?.aborted === true;
+    const isStopped = this.#isInterrupted || this.isStopped || this.run.signal?.deref()?.aborted === true;
     if (isStopped || this.#outcome !== undefined) this.cancel();
+    else if (this.#prompts.length + this.#main.state.messages.length === 0) super.end();
     else this.abandon('the messages ended without a result');
   }
 
@@ -247,6 +248,7 @@ export class QueryRecorder extends StreamRecorder {
     this.run.set({ outputs: defined({ result, structured_output }), metadata: metadataOfUsage(usage) });
     const texts = listOf(errors).map((error) => textOf(error));
     const error = subtype === 'success' ? textOf(result) : errorLine(subtype, texts.join('\n') || undefined);
+    this.isStopped = false;
     this.#isInterrupted = textOf(terminal_reason)?.startsWith('aborted') === true;
     this.#outcome = this.#isInterrupted ? undefined : { error: is_error === true ? error : undefined };
   }

@@ -71,10 +71,12 @@ function describeQuery([params]: unknown[]): CallDescription {
 function followQuery(query: object, run: Run): boolean {
   const recorder = recorders.get(run);
   if (recorder === undefined || !tryFollow(query, () => followAsyncIterable(query, recorder))) return false;
-  interceptOwn(query, 'close', (close, self, args) => {
-    recorder.isClosed = true;
-    return Reflect.apply(close, self, args);
-  });
+  for (const key of ['close', 'interrupt']) {
+    interceptOwn(query, key, (stop, self, args) => {
+      recorder.isStopped = true;
+      return Reflect.apply(stop, self, args);
+    });
+  }
   recorder.watch(query);
   return true;
 }
