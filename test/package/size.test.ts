@@ -8,12 +8,12 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 87_160, test: 97_999 };
+const LINES = { src: 87_340, test: 98_136 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 284,
+  bundle: 285,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
   dist: 4_268,
 };
