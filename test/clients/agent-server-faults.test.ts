@@ -292,6 +292,11 @@ it.each<[run: string, steps: readonly Step[], requests: string]>([
   expect([...sent, status].join(' ')).toBe(requests);
 });
 
+it('a joined run that has ended may have no event', async () => {
+  const { client } = await script([ending(': heartbeat'), runIs('success'), ending(': heartbeat')]);
+  expect(await success(names(client.runs.joinStream('t-1', 'r-1')))).toEqual([]);
+});
+
 describe('silence', () => {
   const begins =
     (text: string): Step =>

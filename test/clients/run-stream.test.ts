@@ -168,15 +168,6 @@ describe('RunStream', () => {
     });
   });
 
-  it('may have no event if the joined run has ended', async () => {
-    const { url } = await serve((_, response) =>
-      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': heartbeat'),
-    );
-    const server = new AgentServer({ url });
-
-    expect(await readAll(await server.runs.joinStream('t-1', 'r-1'))).toEqual([]);
-  });
-
   it('accepts an error that is text', async () => {
     const { stream } = await streamOf('event: error\ndata: "Run not found"\n\n');
 

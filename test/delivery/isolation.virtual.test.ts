@@ -136,7 +136,7 @@ it.each([202, 404])(
     await flush();
     open.end({ answer: 2 });
     await flush();
-    expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
+    expect(stats()).toMatchObject({ sent: 3, dropped: 0 });
     const patches = service.requests.flatMap(({ arrivals }) => arrivals).filter(({ op }) => op === 'patch');
     expect(patches.map(({ fields }) => fields.outputs)).toEqual([1, 1, 2].map((answer) => ({ answer })));
   },
