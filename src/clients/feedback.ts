@@ -16,7 +16,7 @@ import { tracedCall } from './tracing.ts';
 
 /** Feedback from an end user on a run. All fields are optional, but a receiver refuses feedback without any. */
 export interface FeedbackSubmission {
-  /** Numeric rating, for example 1 or -1. `true` counts as 1 and `false` as 0. */
+  /** Numeric rating, for example 1 or -1. `true` counts as 1 and `false` as 0. `null` withdraws earlier feedback. */
   score?: number | boolean | null;
   /** The user's answer, if a number cannot express it. */
   value?: number | boolean | string | Readonly<Record<string, unknown>> | null;
@@ -160,7 +160,7 @@ function checkedFields(call: string, place: 'body' | 'query', feedback: Feedback
     errors.push({ loc: name === undefined ? [place] : [place, name], msg, type: 'value_error' });
   });
   if (errors.length > 0) throw new InvalidRequestError(call, errors);
-  return fields;
+  return place === 'body' && feedback.score === null ? { ...fields, score: null } : fields;
 }
 
 function withQuery({ searchParams }: URL, fields: Record<string, unknown>): string {

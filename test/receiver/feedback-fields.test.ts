@@ -125,11 +125,13 @@ test.each([false, true])('feedback without content is refused, and keeps the rat
   const { get, post, postWithoutToken, stored } = await setUp(strict);
   await post({ score: 0, comment: 'no' });
   const bodies: object[] = [{}, { value: '' }, { comment: '' }, { correction: {} }, { metadata: {} }];
-  if (!strict) bodies.push({ score: null, comment: null }, { rating: 5 });
+  if (!strict) bodies.push({ value: null, comment: null }, { rating: 5 });
   const replies = [...['', 'comment=', 'value=&comment=', 'correction={}'].map(get), ...bodies.map(post)];
   if (!strict) replies.push(...bodies.map((fields) => postWithoutToken({ run_id: ROOT, key: 'liked', ...fields })));
   for (const one of replies) expect(await one).toMatchObject({ status: 422, body: { detail: [{ type: 'missing' }] } });
   expect(await stored()).toEqual([{ score: 0, comment: 'no' }]);
+  if (!strict) expect((await post({ score: null })).status).toBe(200);
+  expect(await stored()).toEqual([strict ? { score: 0, comment: 'no' } : {}]);
 });
 
 describe('feedback without a token', () => {

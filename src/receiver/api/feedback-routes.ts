@@ -8,6 +8,7 @@ import {
   isExpired,
   readFeedbackInput,
   readFeedbackQuery,
+  readRating,
   readTokens,
   requireContent,
 } from '../http/feedback-fields.ts';
@@ -140,7 +141,7 @@ async function postWithToken(call: Call): Promise<RouteResponse> {
   const isForm = isConfirmation(call.request);
   const input = isForm
     ? readFeedbackQuery(call.search, call.strict)
-    : requireContent(readFeedbackInput(await readJson(call, FEEDBACK_BYTES_MAX), call.strict));
+    : readRating(await readJson(call, FEEDBACK_BYTES_MAX), call.strict);
   const answer = await store(call, token, input);
   return isForm ? htmlPage('Thank you', '<p>Thank you.</p>') : answer;
 }

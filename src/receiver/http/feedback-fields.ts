@@ -78,6 +78,12 @@ function checkedInput(given: object, strict: boolean, loc: Location): FeedbackIn
   return withoutNulls(input ?? {}) as FeedbackInput;
 }
 
+/** Validates feedback that replaces earlier feedback. `score: null` withdraws it, and needs no content. */
+export function readRating(value: unknown, strict: boolean): FeedbackInput {
+  const input = readFeedbackInput(value, strict);
+  return isFields(value) && value.score === null ? input : requireContent(input);
+}
+
 /** Returns the feedback. Throws an HTTP 422 error if it has no content, because it would erase earlier feedback. */
 export function requireContent<Input extends FeedbackInput>(input: Input, loc: Location = ['body']): Input {
   if (hasContent(input)) return input;

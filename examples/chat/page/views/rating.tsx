@@ -85,7 +85,7 @@ export function RatingView({ threadId, runId }: { threadId: string; runId: strin
 /** Sends a rating, which replaces an earlier rating of the same run. */
 async function rate(threadId: string, runId: string, rating: Rating): Promise<void> {
   const { [RATING_KEY]: url = '' } = await feedbackUrls(threadId, runId);
-  await submitFeedback(url, rating);
+  await submitFeedback(url, rating.score === undefined ? { score: null } : rating);
   const others = Object.entries(ratings.value).filter(([id]) => id !== runId);
   ratings.value = Object.fromEntries([...others, [runId, rating] as const].slice(-RATINGS_MAX));
 }
