@@ -21,11 +21,11 @@ describe('submitFeedback', () => {
     };
     expect(await submitFeedback(url + PATH, { ...said, comment: 'grün' })).toBeUndefined();
     await submitFeedback(new URL(url + PATH), { score: false, comment: null, value: undefined } as object);
-    await submitFeedback(url + PATH, {});
+    await submitFeedback(url + PATH, { score: null });
     expect(seen.map(({ method, url: path, body }) => [method, path, JSON.parse(body)])).toEqual([
       ['POST', PATH, said],
       ['POST', PATH, { score: false }],
-      ['POST', PATH, {}],
+      ['POST', PATH, { score: null }],
     ]);
     expect(seen[0]?.headers).toMatchObject({ 'content-type': 'application/json' });
     for (const name of 'x-api-key authorization x-tenant-id cookie traceparent baggage langsmith-trace'.split(' ')) {

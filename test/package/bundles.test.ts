@@ -163,8 +163,8 @@ it('the clients for browsers have the exports of the clients for Node', async ()
 });
 
 it.each([
-  ['AgentServer, submitFeedback', 22_570],
-  ['submitFeedback', 10_390],
+  ['AgentServer, submitFeedback', 22_600],
+  ['submitFeedback', 10_405],
 ])('a page that imports { %s } loads at most %i bytes of the clients, compressed', async (names, bytesMax) => {
   const { text, metafile } = await browserBundle(`export { ${names} } from 'runspan/clients'`);
   expect(gzipSync(text).length).toBeLessThanOrEqual(bytesMax);
