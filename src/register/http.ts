@@ -219,8 +219,8 @@ class RequestRun {
     const status = headersSent ? statusCode : undefined;
     run.set({ metadata: defined({ 'http.route': route, 'http.response.status_code': status }) });
     if (!writableFinished) {
-      // Set if the application has destroyed the response, for example after an error of the stream that it sends.
-      if (errored) run.fail(errored);
+      // The application's error with which it has destroyed the response, or from Node 24, that the socket was closed.
+      if (errored && fieldsOf(errored).code !== 'ECONNRESET') run.fail(errored);
       else run.cancel();
       abandonment.leave(run.dottedOrder);
     } else if (statusCode >= 500) run.fail(`HTTP ${statusCode}`);
