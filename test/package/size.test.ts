@@ -8,7 +8,7 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 87_347, test: 98_134 };
+const LINES = { src: 87_347, test: 98_135 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
