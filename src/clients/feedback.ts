@@ -14,7 +14,7 @@ import { ApiError, InvalidRequestError, type ValidationError } from './errors.ts
 import { secretsIn } from './secrets.ts';
 import { tracedCall } from './tracing.ts';
 
-/** Feedback from an end user on a run. All fields are optional, but a receiver refuses feedback without any. */
+/** Feedback from an end user on a run. All fields are optional, but a receiver refuses feedback without content. */
 export interface FeedbackSubmission {
   /** Numeric rating, for example 1 or -1. `true` counts as 1 and `false` as 0. `null` withdraws earlier feedback. */
   score?: number | boolean | null;

@@ -91,7 +91,7 @@ export class Batch {
   /** Whether a 409 is an echo: an earlier request, or the process that wrote the run to disk, may have stored it. */
   isEcho({ ticket, run }: Delivery, { isRepeated }: { readonly isRepeated: boolean }): boolean {
     if (isRepeated || this.stored === 'all' || ticket?.segment.isForeign === true) return true;
-    // Others of the runs may have had the ids of other runs.
+    // The service may have refused the batch because of another run in it.
     return this.stored === 'some' && !run.isIdGiven;
   }
 

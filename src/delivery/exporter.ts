@@ -194,7 +194,7 @@ export class Exporter implements RunSink {
       if (this.#states.pendingRuns === 0) return { ok: late === 0, pending: late };
       const delivered = () => this.#loop.flush(Math.max(0, endMs - this.#parts.monotonicMs()), isClosing);
       let isInTime = await delivered();
-      // Runs that have ended meanwhile were sent as interrupted.
+      // Runs that ended during the flush were sent as interrupted. Their own ends follow.
       if (isLast && releaseAll(this.#isOwn)) isInTime = await delivered();
       // If the exporter closed during the flush, undelivered runs may remain on disk.
       const pending = Math.max(late, isInTime && this.#state !== 'closed' ? 0 : this.#states.pendingRuns);

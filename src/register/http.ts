@@ -219,7 +219,7 @@ class RequestRun {
     const status = headersSent ? statusCode : undefined;
     run.set({ metadata: defined({ 'http.route': route, 'http.response.status_code': status }) });
     if (!writableFinished) {
-      // The application's error with which it has destroyed the response, or from Node 24, that the socket was closed.
+      // The application has destroyed the response. From Node 24, `errored` is also set if the client closed the socket.
       if (errored && fieldsOf(errored).code !== 'ECONNRESET') run.fail(errored);
       else run.cancel();
       abandonment.leave(run.dottedOrder);

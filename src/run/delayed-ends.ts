@@ -15,7 +15,7 @@ export interface DelayedEnd {
   readonly released: Promise<unknown>;
 }
 
-/** All ended runs that wait, whatever for. A flush waits for those of its sink, and none is told as interrupted. */
+/** All ended runs that wait, whatever for. A flush waits for those of its exporter. */
 const delayed: Set<DelayedEnd> = shared('delayedEnds', () => new Set());
 
 export function delayEnd(end: DelayedEnd): void {

@@ -34,7 +34,7 @@ type Expected = { type?: string; properties?: Readonly<Record<string, Expected>>
 
 function argumentOf(given: unknown, { type = 'string', properties, items }: Expected): unknown {
   const isJson = typeof given === 'string' && type !== 'string';
-  // Python's booleans begin with an upper-case letter.
+  // Models also send Python's `True` and `False`.
   const value = isJson ? parsedJson(type === 'boolean' ? given.toLowerCase() : given) : given;
   if (items !== undefined) return mapped(value, (item) => argumentOf(item, items));
   if (properties === undefined || !isFields(value)) return value;

@@ -79,7 +79,7 @@ export class SimpleIngestion {
     }
     if (item.op === 'post') {
       const posted = await this.#request('POST', '/runs', postJson(item), signal);
-      // A patch must not change another run that has the id.
+      // If another run has the id, a patch would change that run.
       const isOwn = posted.kind === 'known' && (batch.isEcho(item.delivery, posted) || !item.delivery.run.isIdGiven);
       if ((posted.kind !== 'accepted' && !isOwn) || !item.isEnded) return posted;
       item.op = 'patch';

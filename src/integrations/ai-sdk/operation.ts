@@ -75,7 +75,7 @@ export class ModelStream extends AnswerStream {
     const above = currentRun();
     this.#operation = openOperation(above);
     this.#operation.model = this;
-    // The SDK has a signal of its own for the time limit of an operation. The limit may also end during a tool.
+    // The SDK uses its own signal for the operation's time limit, which may also expire during a tool call.
     if (this.#operation.isStreamed && above) above.signal = run.signal;
   }
 

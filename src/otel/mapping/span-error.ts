@@ -47,7 +47,7 @@ export function isAbortedSpan({ attributes, events, status }: SpanLike, logged?:
   // OpenTelemetry records the code of a `DOMException` as its type. The stack begins with its name.
   const thrown = text(exception['exception.stacktrace'])?.split(':', 1)[0];
   const names = [attributes['error.type'], exception['exception.type'], thrown];
-  // The application may have handled an exception that the status does not tell of, and another error is the failure.
+  // If the message of the status does not contain that of the exception, another error may be the failure.
   const message = text(exception['exception.message']);
   if (message !== undefined && text(status.message)?.includes(message) === false) names.splice(1);
   return names.some((name) => isAbortError({ name })) && !names.some((name) => isTimeout({ name }));

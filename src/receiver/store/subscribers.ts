@@ -13,7 +13,7 @@ export interface ChangedTrace {
   readonly projects: readonly string[];
 }
 
-/** Why a store has deleted the oldest traces: the option that sets the limit. An age is no warning, a size is. */
+/** The option by which a store deletes its oldest traces. Deletions by age are logged at `info`, by size at `warn`. */
 export interface Limit {
   readonly option: string;
   readonly level: 'info' | 'warn';
@@ -26,7 +26,7 @@ export interface TenantChange extends Pick<StoreChange, 'forgotten'> {
   readonly traces: readonly ChangedTrace[];
 }
 
-/** Reports changes to listeners. Logs how many traces the store deleted to stay within which limit. */
+/** Reports changes to listeners. Logs how many traces the store deleted for each limit. */
 export class Subscribers {
   readonly #listeners = new Map<symbol, { readonly scope: Scope; readonly call: (change: StoreChange) => void }>();
   readonly #forgotten = new Map<string, RunCounts & Limit>();

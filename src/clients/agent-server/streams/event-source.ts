@@ -210,7 +210,7 @@ export class EventSource<Values> {
     if (!this.#canResume || !this.#lastHasId) return this.lastEvent !== undefined;
     if (!this.#isOver) this.#tail = String(await this.#status());
     if (this.#tail === 'pending' || this.#tail === 'running') this.#tail = undefined;
-    // While the run is active, the delay grows, but three attempts remain.
+    // While the run is active, at least three attempts remain. The delay still grows.
     this.#reconnects = this.#tail === undefined ? Math.min(this.#reconnects, RECONNECTS_MAX - 3) : 0;
     return false;
   }
@@ -236,7 +236,7 @@ export class EventSource<Values> {
     if (item.kind !== 'event') return undefined;
     const { id, data, hasOwnId, name } = item.event;
     if (this.#isRepeated(item.event)) return undefined;
-    // A server may report with such an event that it has no events after the last one.
+    // With such an event, a server may report that it has no events after the last one.
     const isOfServer = this.#tail === 'success' || (!hasOwnId && !/^(?:error|timeout)$/.test(this.#tail ?? 'error'));
     if (this.#isOfRun && name === 'error' && isOfServer) throw new NoResponseError('the server does not continue');
     this.#reconnects = 0;
@@ -264,7 +264,7 @@ export class EventSource<Values> {
     if (lastId === '') return false;
     const isLast = hasOwnId && id === lastId;
     if (this.lastEvent !== undefined && !isLast) {
-      // Ids of a run are in order if they are numbers, or pairs such as `1700000000000-1`.
+      // Event ids that are numbers, or pairs such as `1700000000000-1`, increase within a run.
       const isOrdered = this.#isOfRun && hasOwnId && /^\d+(?:-\d+)? \d+(?:-\d+)?$/.test(`${id} ${lastId}`);
       const isBefore = isOrdered ? id.localeCompare(lastId, 'en', { numeric: true }) < 0 : this.#startsOver;
       this.#startsOver = isBefore || key === this.#firstKey;
