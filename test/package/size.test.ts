@@ -8,14 +8,14 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 87_347, test: 98_135 };
+const LINES = { src: 87_388, test: 98_162 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 285,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_284,
+  dist: 4_285,
 };
 
 /** Thousands of bytes of `src/services/` that an entry loads at once: the page the readers of messages, `openai` its formats. */

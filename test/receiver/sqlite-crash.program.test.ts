@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
 import { moduleText, runNode, startNode } from '../support/program.ts';
 import { expectWhole, killedUnderLoad, sendRequest } from './killed-store.ts';
-import { storePath } from './local-store.ts';
+import { openLocalStore, storePath } from './local-store.ts';
 
 test('a killed receiver has all acknowledged runs when it starts again', async () => {
   const path = storePath();
@@ -64,6 +65,32 @@ test('a program with an open store ends by itself, with or without closing it, a
     const ended = await runNode(['--input-type=module', '-e', PROGRAM + end, path]);
     expect(ended).toEqual({ code: 0, signal: null, stdout: 'changed 1\n1 1\n', stderr: '' });
   }
+});
+
+test('a program that exits while its store reads and writes ends with its own exit code, and has written what was acknowledged', async () => {
+  const program = `
+    import { DEFAULT_SCOPE, parsedQuery, SqliteStore } from 'runspan/receiver';
+    const store = await SqliteStore.open(process.argv[1]);
+    const fields = { name: 'a', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z' };
+    const post = (n) => ({ kind: 'post', id: '00000000-0000-7000-8000-' + String(n).padStart(12, '0'), fields, attachments: [] });
+    let written = 0;
+    let read = 0;
+    const exitAt = Number(process.argv[2]);
+    const onRead = () => (read += 1) === exitAt && process.exit(written);
+    await store.apply(DEFAULT_SCOPE, Array.from({ length: 200 }, (_, n) => post(1000 + n)));
+    for (let n = 0; n < 200; n++) {
+      store.apply(DEFAULT_SCOPE, [post(n)]).then(() => (written += 1));
+      store.list(DEFAULT_SCOPE, parsedQuery({ limit: 100 })).then(onRead);
+    }
+  `;
+  const exits = [1, 5, 10, 20, 30, 40, 60, 80].map(async (exitAt) => {
+    const path = storePath();
+    const ended = await runNode(['--input-type=module', '-e', program, path, `${exitAt}`]);
+    expect(ended).toEqual({ code: expect.any(Number), signal: null, stdout: '', stderr: '' });
+    const { total } = await (await openLocalStore(path)).statistics(DEFAULT_SCOPE, parsedQuery({}));
+    expect(total.runs).toBeGreaterThanOrEqual(200 + (ended.code ?? 0));
+  });
+  await Promise.all(exits);
 });
 
 test('a store that is opened by a symbolic link stays the same for all threads if the link changes', async () => {

@@ -8,8 +8,15 @@ import type { TenantChange } from '../../subscribers.ts';
 import type { StoreOwner } from '../file/file.ts';
 import type { Retention } from '../retention.ts';
 
-/** Value of `workerData` that identifies the worker threads of a store. */
-export const STORE_THREAD = 'runspan-store';
+/** The `workerData` of a store's worker threads. `storeExit` contains a number of `EXIT`. */
+export interface StoreThread {
+  readonly storeExit: Int32Array;
+}
+
+/** From `requested` on, a thread executes no more calls. `done` means that it has ended. */
+export const EXIT = { none: 0, requested: 1, done: 2 };
+/** Maximum time that the end of the process waits for a thread, in milliseconds. */
+const EXIT_WAIT_MS = 5000;
 
 export interface ConnectionOptions {
   /** Path of the file, without symbolic links. */
@@ -88,10 +95,34 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-function startStoreWorker(): Worker {
+function startStoreWorker({ ended }: ConnectionOptions): Worker {
   // By default, Node's built-in SQLite prints a warning in each thread.
   const execArgv = ['--disable-warning=ExperimentalWarning'];
-  return new Worker(new URL('./worker.js', import.meta.url), { workerData: STORE_THREAD, execArgv });
+  const workerData: StoreThread = { storeExit: new Int32Array(new SharedArrayBuffer(4)) };
+  const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, execArgv });
+  const end = (): void => endAtExit(worker, workerData.storeExit, ended);
+  // Registers the listener once.
+  process.off('exit', endAll).on('exit', endAll);
+  endings.add(end);
+  return worker.once('exit', () => endings.delete(end));
+}
+
+/** Functions that end a thread while the process exits. */
+const endings = new Set<() => void>();
+
+/** The SQLite package aborts the process if Node stops a thread that executes a statement. */
+function endAll(): void {
+  // The writer, which was started first, ends last: see `SqliteStore.close`.
+  for (const end of [...endings].reverse()) end();
+}
+
+/** Waits until the thread has closed its connection and has ended. The query of a slow reader ends early. */
+function endAtExit(worker: Worker, exit: Int32Array, ended: Int32Array | undefined): void {
+  if (ended !== undefined) Atomics.store(ended, 0, 1);
+  Atomics.compareExchange(exit, 0, EXIT.none, EXIT.requested);
+  const request: Request = 'close';
+  worker.postMessage(request);
+  Atomics.wait(exit, 0, EXIT.requested, EXIT_WAIT_MS);
 }
 
 /** A worker thread with a connection to the file. The thread keeps the process alive only while a call is pending. */
@@ -110,9 +141,9 @@ export class WorkerThread<Calls> implements Thread<Calls> {
     options: ConnectionOptions,
     onChange: (change: TenantChange) => void = () => {},
     onEnd: (problem: string) => void = () => {},
-    startWorker: () => Worker = startStoreWorker,
+    startWorker: (options: ConnectionOptions) => Worker = startStoreWorker,
   ): Promise<WorkerThread<Calls>> {
-    const thread = new WorkerThread<Calls>(startWorker(), onChange, onEnd);
+    const thread = new WorkerThread<Calls>(startWorker(options), onChange, onEnd);
     await thread.#send('open', [options]);
     thread.#isOpen = true;
     return thread;

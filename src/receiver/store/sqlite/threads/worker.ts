@@ -9,7 +9,7 @@ import { SqliteKeys } from '../keys.ts';
 import { SqliteReader } from '../reads/reader.ts';
 import { SqliteRepricing } from '../repricing.ts';
 import { SqliteRetentionTime } from '../retention.ts';
-import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
+import { type ConnectionOptions, EXIT, type Request, type Response, type StoreThread, sentError } from './thread.ts';
 
 interface CallHandler {
   call(name: string, args: readonly unknown[]): Promise<unknown>;
@@ -75,31 +75,41 @@ function callsOf(
 const JSON_CALLS: ReadonlySet<string> = new Set(['details', 'feedback', 'feedbackWithId', 'mergedRuns']);
 
 /** Executes requests from the main thread. The first request opens the file. */
-function serve(port: MessagePort): void {
-  let handler: CallHandler | undefined;
+function serve(port: MessagePort, exit: Int32Array): void {
+  let opening: Promise<CallHandler> | undefined;
   const send = (response: Response): void => port.postMessage(response);
   const respond = async ({ id, name, args }: Exclude<Request, 'close'>): Promise<void> => {
     try {
-      if (handler !== undefined) {
-        const value = await handler.call(name, args);
+      if (opening !== undefined) {
+        const value = await (await opening).call(name, args);
         send(JSON_CALLS.has(name) ? { id, json: exactJson(value) } : { id, value });
       } else {
-        handler = await openHandler(args[0] as ConnectionOptions, (change) => send({ change }));
+        opening = openHandler(args[0] as ConnectionOptions, (change) => send({ change }));
+        await opening;
         send({ id });
       }
     } catch (error) {
       send({ id, error: sentError(error) });
-      if (handler === undefined) port.close();
+      if (name === 'open') port.close();
     }
   };
-  port.on('message', (request: Request) => {
-    if (request !== 'close') void respond(request);
-    else {
-      handler?.close();
+  const close = async (): Promise<void> => {
+    try {
+      (await opening)?.close();
+    } finally {
       // After the port is closed, nothing keeps the thread alive, so the thread ends.
       port.close();
     }
+  };
+  port.on('message', (request: Request) => {
+    if (request === 'close') void close();
+    else if (Atomics.load(exit, 0) === EXIT.none) void respond(request);
+  });
+  process.on('exit', () => {
+    Atomics.store(exit, 0, EXIT.done);
+    Atomics.notify(exit, 0);
   });
 }
 
-if (parentPort !== null && workerData === STORE_THREAD) serve(parentPort);
+const { storeExit }: Partial<StoreThread> = workerData ?? {};
+if (parentPort !== null && storeExit !== undefined) serve(parentPort, storeExit);
