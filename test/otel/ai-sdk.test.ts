@@ -457,6 +457,8 @@ describe('a streamed call without anything of an answer', () => {
       start(parts) {
         for (const part of ['text-start', 'text-delta', 'text-end'])
           parts.enqueue({ type: part, id: '1', delta: 'Rain.' });
+        // As the body of a request does. Some versions of Node wait for it.
+        controller.signal.addEventListener('abort', () => parts.error(controller.signal.reason));
         if (end === 'answered') parts.enqueue({ type: 'finish', finishReason: { unified: 'stop' }, usage });
         if (end === 'answered') parts.close();
       },

@@ -73,10 +73,8 @@ test('a program that exits while its store reads and writes ends with its own ex
     const store = await SqliteStore.open(process.argv[1]);
     const fields = { name: 'a', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z' };
     const post = (n) => ({ kind: 'post', id: '00000000-0000-7000-8000-' + String(n).padStart(12, '0'), fields, attachments: [] });
-    let written = 0;
-    let read = 0;
-    const exitAt = Number(process.argv[2]);
-    const onRead = () => (read += 1) === exitAt && process.exit(written);
+    let [written, read] = [0, 0];
+    const onRead = () => (read += 1) === Number(process.argv[2]) && process.exit(written);
     await store.apply(DEFAULT_SCOPE, Array.from({ length: 200 }, (_, n) => post(1000 + n)));
     for (let n = 0; n < 200; n++) {
       store.apply(DEFAULT_SCOPE, [post(n)]).then(() => (written += 1));
