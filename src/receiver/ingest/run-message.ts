@@ -39,7 +39,7 @@ export function readRun(format: RunFormat, message: RunMessage, issues: Validati
   const id = message.id ?? input.id ?? '';
   checkRelations(format, id, input, (field, type, msg) => issues.add([...loc, field], type, msg));
   const fields = presentFields(input);
-  // In a batch, an empty patch must not refuse the other runs. In a multipart request, payloads are separate parts.
+  // In a batch, the other runs would be refused, too. In a multipart request, payloads are separate parts.
   if (format.format === 'simple' && Object.keys(fields).length === 0)
     issues.add(loc, 'missing', 'Send a field: without one, nothing is stored');
   return { kind, id, fields, attachments: [] };

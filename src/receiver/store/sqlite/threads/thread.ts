@@ -101,18 +101,19 @@ function startStoreWorker({ ended }: ConnectionOptions): Worker {
   const workerData: StoreThread = { storeExit: new Int32Array(new SharedArrayBuffer(4)) };
   const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, execArgv });
   const end = (): void => endAtExit(worker, workerData.storeExit, ended);
-  // Registers the listener once.
-  process.off('exit', endAll).on('exit', endAll);
+  if (endings.size === 0) process.on('exit', endAll);
   endings.add(end);
-  return worker.once('exit', () => endings.delete(end));
+  return worker.once('exit', () => {
+    endings.delete(end);
+    if (endings.size === 0) process.off('exit', endAll);
+  });
 }
 
-/** Functions that end a thread while the process exits. */
+/** Functions that end the running threads. A store starts its writer first, and ends it last: see `SqliteStore.close`. */
 const endings = new Set<() => void>();
 
-/** The SQLite package aborts the process if Node stops a thread that executes a statement. */
+/** Called while the process exits. The SQLite package aborts the process if Node stops a thread that executes a statement. */
 function endAll(): void {
-  // The writer, which was started first, ends last: see `SqliteStore.close`.
   for (const end of [...endings].reverse()) end();
 }
 
@@ -120,8 +121,7 @@ function endAll(): void {
 function endAtExit(worker: Worker, exit: Int32Array, ended: Int32Array | undefined): void {
   if (ended !== undefined) Atomics.store(ended, 0, 1);
   Atomics.compareExchange(exit, 0, EXIT.none, EXIT.requested);
-  const request: Request = 'close';
-  worker.postMessage(request);
+  worker.postMessage('close' satisfies Request);
   Atomics.wait(exit, 0, EXIT.requested, EXIT_WAIT_MS);
 }
 

@@ -74,19 +74,19 @@ function callsOf(
 /** Calls whose result may contain an `ExactNumber`. Messages between threads do not preserve its class. */
 const JSON_CALLS: ReadonlySet<string> = new Set(['details', 'feedback', 'feedbackWithId', 'mergedRuns']);
 
-/** Executes requests from the main thread. The first request opens the file. */
+/** Executes requests from the main thread. The first request is `open`. */
 function serve(port: MessagePort, exit: Int32Array): void {
   let opening: Promise<CallHandler> | undefined;
   const send = (response: Response): void => port.postMessage(response);
   const respond = async ({ id, name, args }: Exclude<Request, 'close'>): Promise<void> => {
     try {
-      if (opening !== undefined) {
-        const value = await (await opening).call(name, args);
-        send(JSON_CALLS.has(name) ? { id, json: exactJson(value) } : { id, value });
-      } else {
+      if (name === 'open') {
         opening = openHandler(args[0] as ConnectionOptions, (change) => send({ change }));
         await opening;
         send({ id });
+      } else {
+        const value = await (await opening)?.call(name, args);
+        send(JSON_CALLS.has(name) ? { id, json: exactJson(value) } : { id, value });
       }
     } catch (error) {
       send({ id, error: sentError(error) });
